@@ -16,6 +16,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "role": (
         *(
             "role",
+            *("sender_type", "sender_role", "author_type", "author_role", "speaker_type", "participant_type"),
             "speaker",
             "from",
             "author",
@@ -45,7 +46,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "actor": (
         *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
-        *("login", "role_name"),
+        *("login", "role_name", "sender_name", "user_name", "username"),
     ),
     "text": (
         *(
@@ -438,7 +439,8 @@ def is_speaker(field: PathSummary) -> bool:
 
 def is_turn_number(field: PathSummary) -> bool:
     """Whether a field that might name a speaker only counts turns."""
-    return field.key == "turn" and field.has_only("number") and len(field.values) > 2
+    numbers = field.has_only("number") or all(value.isdecimal() for value in field.values)
+    return snake_case(field.key) == "turn" and numbers and len(field.values) > 2
 
 
 def is_tool_name(field: PathSummary) -> bool:
