@@ -198,7 +198,20 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
         return Counter()
     if alone and _are_data_of_names(messages, items) and _has_words_within(survey, f"{path}[].content."):
         return Counter()
+    if alone and _are_words_of_strangers(messages):
+        return Counter()
     return Counter(one["role"] for one in messages)
+
+
+def _are_words_of_strangers(messages: Sequence[dict[str, Any]]) -> bool:
+    """Whether all is words under names of their own, some of which do not say whether people or agents bear
+    them: as messages, strangers would all be agents."""
+    blocks = [block for one in messages for block in one["content"] if isinstance(one["content"], list)]
+    return (
+        all(one.get("name") for one in messages)
+        and all(block.get("type") == "text" for block in blocks)
+        and not all(role_of(one["name"]).is_known for one in messages)
+    )
 
 
 def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[str, Any]]) -> bool:
