@@ -372,7 +372,7 @@ def _set_bots(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> N
 
 
 def _flag_of_bots(field: PathSummary) -> str | None:
-    """The value that a flag has of bots, as TOML has it; None where a field is no flag with both its values."""
+    """The value that a flag has of bots, as TOML has it; None for a field that is none with both values."""
     words = {word.lower(): word for word in field.values}
     bots = next((words[yes] for yes, no in FLAGS if words.keys() == {yes, no}), None)
     if bots is None or not field.has_only("text"):
