@@ -126,7 +126,7 @@ def messages(item: Any) -> list[Message] | None:
         return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
-    runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item)))) or [""]
+    runs: list[Any] = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item)))) or [""]
     return [{**head, **fields, "content": run} for run in runs]
 
 
