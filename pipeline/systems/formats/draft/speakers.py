@@ -98,6 +98,7 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
             one.count < MOST * total,
             len(one.values) == 1 and sides >= one.count,
             parent_of(one) not in SPEAKERS,
+            one.key == "type" and not any(map(_is_party, one.values)),
         )
     )
     candidates = [one for one in candidates if one not in names or one.key.lower() in SPEAKERS]
@@ -105,6 +106,12 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
         one for one in candidates if one.key != "type" or len(one.values) > 1 or len(candidates) == 1
     ]
     return [one for one in candidates if not is_turn_number(one)]
+
+
+def _is_party(name: str) -> bool:
+    """Whether a name is plainly a person's or an agent's."""
+    role = role_of(name)
+    return role.is_known and role.kind != "environment"
 
 
 def _fields_by_type(survey: Survey, inside: str, least: float) -> list[PathSummary]:
@@ -152,11 +159,7 @@ def _player_fields(survey: Survey, inside: str, total: int) -> list[PathSummary]
     fields = [
         one for one in fields if one.has_only("text") and is_speaker(one) and one.count >= NEARLY * total
     ]
-    return [
-        one
-        for one in fields
-        if any(role.is_known and role.kind != "environment" for role in map(role_of, one.values))
-    ]
+    return [one for one in fields if any(map(_is_party, one.values))]
 
 
 def _has_recurring(one: PathSummary, survey: Survey, record: dict[str, Any], inside: str) -> bool:

@@ -15,6 +15,7 @@ from ...base import walk
 from ..fields.paths import Getter, as_list, getter
 from ..fields.roles import role_of
 from ..fields.values import is_name
+from ..mapped.reading import PLACES
 from ..messages import turns
 from .names import (
     ASIDE,
@@ -44,6 +45,8 @@ from .text import UNTIMED, pattern_of
 NAMED = 8
 PARENTS = ("parent_id", "parent_message_id", "parent_message_uuid", "parent_uuid")
 """Names of the field that holds the id of the message before."""
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+"""The name of a file with what was said on a day."""
 NEARLY = 0.8
 LONG = 40
 """Characters on average from which on a text may be what somebody said, also where it is none of many
@@ -87,6 +90,13 @@ def _session_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         yield (
             "each file holds one event and is read as a session of its own: join the files of a session into "
             "one, with an event a line"
+        )
+    stems = [DAY.fullmatch(file.stem) for file in survey.files]
+    if guess.shape == "table" and {*guess.native_id} <= {*PLACES} and len(stems) > 1 and all(stems):
+        yield (
+            "files are called by days, and each is read as a session of its own, as an export of a channel "
+            "has them: join the files of a channel into one to have its talk in one session, or give "
+            "[trajectory] native_id the field of a thread"
         )
     if survey.aside:
         yield (
