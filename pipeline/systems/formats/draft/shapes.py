@@ -52,7 +52,7 @@ from .sessions import (
     stands_with_several,
 )
 from .speakers import event_senders, names_and_roles
-from .survey import PathSummary, Survey
+from .survey import JSON, PathSummary, Survey
 from .text import FENCED, PATTERNS, SPEAKERS, fence_language, pattern_of, set_time, speakers
 from .times import set_seq_field
 
@@ -513,7 +513,10 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
             continue
         if _is_numbered(role, survey) or (not inside and _has_action_field(survey, inside)):
             continue
-        if content.kinds["list"] or f"{inside}tool_calls" in survey.paths or "tool" in role.values:
+        has_parts = content.kinds["list"] or (
+            content.kinds[JSON] and f"{content.path}[].type" in survey.paths
+        )
+        if has_parts or f"{inside}tool_calls" in survey.paths or "tool" in role.values:
             guess.shape, guess.at, guess.each = "messages", inside.removesuffix(".") or None, True
             guess.roles = roles_of(role.values.items())
             guess.native_id = _sessions_of_messages(survey_with(role.path, survey))

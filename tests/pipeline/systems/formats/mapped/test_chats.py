@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,35 @@ def test_an_image_beside_words_is_named_and_leaves_the_sessions_id(tmp_path: Pat
     )
     assert [talk.events[0].text for talk in pictured] == [f"[image_asset_pointer]\n{sentence(0)}"] * 2
     assert [talk.id for talk in pictured] == [talk.id for talk in plain]
+
+
+@pytest.mark.parametrize("key", ["parts", "content"])
+def test_parts_that_a_column_holds_as_json_are_parts(tmp_path: Path, key: str) -> None:
+    rows = [
+        {
+            "chat_id": f"c{n // 2}",
+            "role": ("user", "assistant")[n % 2],
+            "created_at": f"2026-01-02T10:00:0{n}Z",
+        }
+        | {key: json.dumps([{"type": "text", "text": sentence(n)}])}
+        for n in range(4)
+    ]
+    talks = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [talk.native_id for talk in talks] == ["c0", "c1"]
+    assert [event.text for talk in talks for event in talk.events] == [sentence(n) for n in range(4)]
+
+
+def test_json_that_a_person_wrote_is_their_text(tmp_path: Path) -> None:
+    words = json.dumps([{"type": "train", "to": "Ulm"}])
+    call = {"type": "function", "id": "c1", "function": {"name": "book", "arguments": "{}"}}
+    rows = [
+        {"chat_id": "c", "role": "user", "content": words},
+        {"chat_id": "c", "role": "assistant", "content": sentence(0), "tool_calls": json.dumps([call])},
+        {"chat_id": "c", "role": "tool", "content": sentence(1), "tool_call_id": "c1"},
+    ]
+    (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert outline(talk.events) == [
+        ("user", "message", words),
+        ("assistant", "message", sentence(0)),
+        ("assistant", "action", "book"),
+    ]
