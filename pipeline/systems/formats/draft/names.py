@@ -283,7 +283,7 @@ LISTS = (
 ASIDE = (
     *("is_sidechain", "sidechain", "is_meta", "is_internal", "internal", "is_synthetic", "synthetic"),
     *("is_hidden", "hidden", "is_deleted", "deleted", "is_compact_summary", "is_summary"),
-    "is_api_error_message",
+    *("is_api_error_message", "is_thought"),
 )
 """Flags that are true of messages that are no part of the talk."""
 CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
@@ -314,7 +314,19 @@ VAGUE = {
 }
 """Names that say nothing as one word of a longer key."""
 WORDS = 3
-SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
+SPEECH = {
+    "send_teammate_message",
+    "message",
+    "say",
+    "speak",
+    "reply",
+    "respond",
+    "send_message",
+    "chat",
+    "utter",
+    "ask",
+    "tell",
+}
 """Actions that only say something."""
 DAYS = (
     *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y"),

@@ -71,6 +71,8 @@ class Guess:
     """Path of a label that only results have, under the name of whoever acted."""
     call_roles: list[str] = field(default_factory=list)
     """Roles that are a call's name, such as `tool_call`: what they do, the agent does."""
+    strangers: list[str] = field(default_factory=list)
+    """Names of messages without roles that are taken for agents', though nothing says so."""
     bot_path: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
     bot_flag: str | None = None

@@ -129,6 +129,7 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
+        guess.strangers = _strangers(survey, path)
         guess.kinds_from_roles = {
             who: "human" for who in several_users(senders) if who not in guess.kinds_from_names
         }
@@ -219,6 +220,14 @@ def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[
     contents = [item.get("content") for item in items]
     data = [content for content in contents if content]
     return all(one.get("name") for one in messages) and any(data) and all(map(dialects.is_data, data))
+
+
+def _strangers(survey: Survey, path: str) -> list[str]:
+    """The names that messages have in place of a role, and that do not say whether people or agents bear
+    them."""
+    items = [item for item in events_of(survey, path, f"{path}[].") if "role" not in item]
+    names = (one.get("name") for item in items for one in dialects.messages(item) or ())
+    return [name for name in dict.fromkeys(names) if isinstance(name, str) and not role_of(name).is_known]
 
 
 def _has_words_within(survey: Survey, inside: str) -> bool:

@@ -262,6 +262,12 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
             f"roles say otherwise of these, or the same of several, so their names say who they are: "
             f"{_by_kind(guess.kinds_from_names)}; change [roles]"
         )
+    if guess.strangers:
+        names = ", ".join(guess.strangers[:NAMED])
+        yield (
+            f"nothing says what these are, so they are taken for agents: {names}; "
+            f'[[roles]] where = {{ name = "{guess.strangers[0]}" }}, kind = "human" makes one a person'
+        )
     if guess.error_is_failure:
         yield "actions with an error are assumed to have failed, all others to have succeeded ([[results]])"
     yield from _status_doubts(guess)

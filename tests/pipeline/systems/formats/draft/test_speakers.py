@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.systems.formats.draft.drafting import draft
+from coaudit.pipeline.systems.formats.draft.unclear import open_questions
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
 
@@ -68,3 +69,34 @@ def test_a_text_in_runs_makes_no_agent_of_a_person(tmp_path: Path) -> None:
     ]
     path = as_json(tmp_path / "result.json", {"id": 1, "messages": messages})
     assert _kinds(path) == {"Ada": "human", "TripBot": "agent"}
+
+
+def test_strangers_among_messages_with_calls_are_asked_about(tmp_path: Path) -> None:
+    call = [{"id": "c", "arguments": "{}", "name": "book"}]
+    back = [{"content": "done", "name": "book", "call_id": "c", "is_error": False}]
+    messages = [
+        {"source": "Ada", "models_usage": None, "content": sentence(0), "type": "TextMessage"},
+        {"source": "planner", "models_usage": None, "content": call, "type": "ToolCallRequestEvent"},
+        {"source": "planner", "models_usage": None, "content": back, "type": "ToolCallExecutionEvent"},
+        {"source": "planner", "models_usage": None, "content": sentence(1), "type": "TextMessage"},
+    ]
+    own = draft(as_json(tmp_path / "team.json", {"messages": messages}))
+    (doubt,) = (one for one in open_questions(own.survey, own.guess) if "taken for agents" in one)
+    assert "agents: Ada; [[roles]]" in doubt
+
+
+def test_what_a_teammate_is_told_is_a_message(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n // 4}", "role": ("user", "agent")[n % 2], "text": sentence(n)}
+        | {"action": ("SEND_TEAMMATE_MESSAGE", "EDITOR_UPDATE")[n % 4 == 3]}
+        for n in range(8)
+    ]
+    (talk, _) = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [event.kind for event in talk.events] == ["message", "message", "message", "action"]
+
+
+def test_a_meetings_transcript_has_its_speakers_before_the_times(tmp_path: Path) -> None:
+    turns = (f"{('Ada Lovelace', 'Meeting Bot')[n % 2]}   0:{n:02d}\n{sentence(n)}\n" for n in range(4))
+    (talk,) = read_by_draft(as_text(tmp_path / "meeting.txt", "\n".join(turns)))
+    assert {p.name: p.kind for p in talk.participants} == {"Ada Lovelace": "human", "Meeting Bot": "agent"}
+    assert [event.text for event in talk.events] == [sentence(n) for n in range(4)]
