@@ -46,7 +46,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "actor": (
         *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
-        *("login", "role_name", "sender_name", "user_name", "username"),
+        *("login", "role_name", "sender_name", "user_name", "username", "user"),
     ),
     "text": (
         *(

@@ -34,7 +34,7 @@ def _kinds(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "role, name", [("sender_type", "sender"), ("role", "name"), ("user_type", "user_name")]
+    "role, name", [("sender_type", "sender"), ("role", "name"), ("user_type", "user_name"), ("role", "user")]
 )
 @pytest.mark.parametrize("person, bot", [("member", "bot"), ("designer", "assistant"), ("user", "bot")])
 def test_names_beside_the_only_other_role_than_a_bots_are_peoples(
