@@ -20,6 +20,7 @@ from ..messages import turns
 from .names import (
     ASIDE,
     CHOSEN,
+    DELETED,
     GROUPS,
     HEAD,
     NAMES,
@@ -432,6 +433,12 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             yield (
                 f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
+            )
+    for one in fields_named(survey.paths, DELETED, inside, depth=0):
+        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"]):
+            yield (
+                f"{one.path} says of {count} that they were deleted; where nothing is left of their text, "
+                f'they are messages without a word: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
             )
     for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
         if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):

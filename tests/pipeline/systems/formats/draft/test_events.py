@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
+from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.shapes import as_json, sentence
 
@@ -47,3 +50,14 @@ def test_files_that_are_called_by_days_are_asked_about(tmp_path: Path) -> None:
     assert any("called by days" in doubt for doubt in open_questions(own.survey, own.guess))
     one = draft(tmp_path / "general" / "2024-01-01.json")
     assert not any("called by days" in doubt for doubt in open_questions(one.survey, one.guess))
+
+
+def test_messages_that_were_deleted_are_asked_about(tmp_path: Path) -> None:
+    day = _day({}, {"type": "message"})
+    day[3] |= {"deletedDateTime": "2024-01-01T10:00:00Z", "text": ""}
+    own = draft(as_json(tmp_path / "chat.json", day))
+    (doubt,) = (one for one in open_questions(own.survey, own.guess) if "deleted" in one)
+    assert "deletedDateTime says of 1" in doubt
+    skip = own.text + '\n[filter]\nskip = [{ "deletedDateTime" = "*" }]\n'
+    (session,) = preview([tmp_path], ReadOptions(map=skip), "mapped")
+    assert isinstance(session, Trajectory) and len(session.events) == 5
