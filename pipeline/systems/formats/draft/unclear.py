@@ -437,8 +437,8 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     for one in fields_named(survey.paths, DELETED, inside, depth=0):
         if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"]):
             yield (
-                f"{one.path} says of {count} that they were deleted; where nothing is left of their text, "
-                f'they are messages without a word: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
+                f"{one.path} says of {count} that they were deleted; if nothing is left of their text, "
+                f'they say nothing: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
             )
     for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
         if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):
