@@ -8,6 +8,7 @@ that cannot be read keeps its number free.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +51,7 @@ from .records import (
     task_of,
 )
 
-TABLES = (".parquet", ".csv")
+TABLES = (".parquet", ".csv", ".tsv")
 """Extensions of a table with a released trajectory in each row."""
 RELEASED = (".json", ".jsonl", *TABLES)
 """Extensions of a released trajectory, or of a file with many of them."""
@@ -79,10 +80,10 @@ def recognises(path: Path) -> bool:
 
 def _columns(path: Path) -> set[str]:
     """The names of a table's columns; none where they cannot be read."""
-    if path.suffix == ".csv":
+    if path.suffix != ".parquet":
         with path.open("rb") as file:
             header = file.readline(_LOOK).decode("utf-8-sig", "replace")
-        return {name.strip(' "\r\n') for name in header.split(",")}
+        return {name.strip(' "\r\n') for name in re.split(r"[,;\t]", header)}
     import pyarrow
     from pyarrow import parquet  # a tenth of a second
 

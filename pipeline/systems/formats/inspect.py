@@ -171,7 +171,7 @@ def _add_tokens(talk: Talk, usages: dict[str, Any], model_of_agent: str) -> None
     than it was asked by: what the evaluated model used is the only agent's."""
     agents = [name for name, kind in talk.kinds.items() if kind == "agent"]
     for model, usage in usages.items():
-        names = [name for name, own in talk.models.items() if own in (model, model.partition("/")[2])]
+        names = [name for name, own in talk.models.items() if {model, model.partition("/")[2]} & {*own}]
         if not names and model == model_of_agent and len(agents) == 1:
             names = agents
         if names:

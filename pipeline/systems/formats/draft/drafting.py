@@ -389,10 +389,10 @@ def _fields(survey: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]
 def _roles(guess: Guess) -> Iterator[str]:
     if guess.bot_path:
         yield "\n[[roles]]    # whoever has this is a bot, everybody else a person; add rules before these"
-        mark = "true" if guess.is_bot_flag else '"*"'
+        mark = guess.bot_flag or '"*"'
         yield f'where = {{ {toml_string(guess.bot_path)} = {mark} }}\nkind = "agent"'
         names = as_list(guess.event["role"])
-        for path in names if guess.is_bot_flag else names[:-1]:
+        for path in names if guess.bot_flag else names[:-1]:
             yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
         return
     if guess.kinds_from_paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ..fields.paths import getter
@@ -34,6 +35,14 @@ CHANGED = {"clean", "cleaned", "processed", "preprocessed", "normalized", "token
 """Words in the names of fields with what was said after changes."""
 UNCHANGED = {"original", "raw", "unprocessed"}
 """Words in the names of fields with what was said before."""
+SERVICE = (
+    r"^(?:(?:channel|group)_(?:join|leave|topic|purpose|name|archive|unarchive|convert_to_private)"
+    r"|(?:un)?pinned_item|bot_(?:add|remove)|reminder_add|tombstone"
+    r"|system_(?:(?:join|leave|add|remove)_\w+|(?:header|purpose|displayname)_change)"
+    r"|GuildMemberJoin|ChannelPinnedMessage|Recipient(?:Add|Remove)|Channel(?:Name|Icon)Change|ThreadCreated"
+    r"|UserPremiumGuild\w*|systemEventMessage)$"
+)
+"""Kinds of what Slack, Mattermost, Discord and Teams write under people's names, such as that they joined."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 
 
@@ -89,7 +98,16 @@ def set_event_fields(guess: Guess, survey: Survey, inside: str) -> None:
             _set_texts(guess, survey, inside, role, first, rest, mapped_paths)
         if "action" in guess.event:
             _set_actions(guess, survey, inside, role, take)
+    _set_service_notes(guess, survey, inside)
     set_time_field(guess, survey, inside, total, take)
+
+
+def _set_service_notes(guess: Guess, survey: Survey, inside: str) -> None:
+    """Make notes of what a platform writes under people's names."""
+    for field in fields_named(survey.paths, (*KINDS,), inside, depth=0):
+        is_free = guess.notes is None and field.path not in guess.mapped_paths
+        if is_free and any(re.search(SERVICE, value) for value in field.values):
+            guess.notes = field.path, [f"~{SERVICE}"]
 
 
 def _is_changed(field: PathSummary, fields: list[PathSummary]) -> bool:

@@ -114,10 +114,12 @@ def guess_mapping(survey: Survey) -> Guess:
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0
     if score > 0:
-        steps = _with_results(survey, path, [one for score, one in lists if score > 0])
+        others = [one for score, one in lists if score > 0]
+        steps = _with_results(survey, path, others)
         set_list_shape(guess, survey, steps)
-        if steps != path and (position := _request_position(survey, path)) is not None:
-            guess.head["request"] = f"{path}[{position}].content"
+        chat = path if steps != path else _chat_of_steps(survey, path, others)
+        if chat is not None and (position := _request_position(survey, chat)) is not None:
+            guess.head["request"] = f"{chat}[{position}].content"
     elif set_message_shape(guess, survey) or (_is_table(survey) and set_table_shape(guess, survey)):
         pass
     elif survey.format == "text":
@@ -188,7 +190,8 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         items = [p for p in survey.paths if p.startswith(inside)]
         if not items:
             continue
-        length = sum(one.lengths) / len(one.lengths)
+        lengths = [length for length in one.lengths if length] or [0]  # a run that ended at once has none
+        length = sum(lengths) / len(lengths)
         is_trace = length >= 1.5 or (length >= 1 and span_fields.are_nested(survey, inside))
         if is_trace and span_fields.fields_of(survey, inside):
             candidates.append((8.0 + min(length, 20) / 20, path))
@@ -244,6 +247,14 @@ def _with_results(survey: Survey, path: str, others: list[str]) -> str:
     return steps[0] if len(steps) == 1 and _says_results(survey, path, steps[0]) else path
 
 
+def _chat_of_steps(survey: Survey, steps: str, others: list[str]) -> str | None:
+    """The chat beside steps of nobody that has their results as a user's words, and what was asked for."""
+    if f"{steps}[].role" in survey.paths or not fields_named(survey.paths, NAMES["result"], f"{steps}[]."):
+        return None
+    chats = (one for one in others if one != steps and f"{one}[].role" in survey.paths)
+    return next((one for one in chats if _says_results(survey, one, steps)), None)
+
+
 def _says_results(survey: Survey, path: str, steps: str) -> bool:
     """Whether most user messages of a chat but the first are results of the steps; else people's words would
     be lost, which are in no step."""
@@ -265,7 +276,8 @@ def _says_results(survey: Survey, path: str, steps: str) -> bool:
 def _request_position(survey: Survey, path: str) -> int | None:
     """The position of the first user message that is no demonstration, where it is the same in all chats;
     else None."""
-    chats = [value for record in survey.records if isinstance(value := value_at(record, path), list)]
+    values = (value_at(record, path) for record in survey.records)
+    chats = [value for value in values if isinstance(value, list) and value]
     first = {next((place for place, one in enumerate(chat) if _is_user_message(one)), None) for chat in chats}
     return first.pop() if len(first) == 1 else None
 

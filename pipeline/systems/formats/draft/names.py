@@ -16,6 +16,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "role": (
         *(
             "role",
+            *("sender_type", "sender_role", "author_type", "author_role", "speaker_type", "participant_type"),
             "speaker",
             "from",
             "author",
@@ -45,7 +46,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "actor": (
         *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
-        *("login", "role_name"),
+        *("login", "role_name", "sender_name", "user_name", "username", "user"),
     ),
     "text": (
         *(
@@ -282,9 +283,11 @@ LISTS = (
 ASIDE = (
     *("is_sidechain", "sidechain", "is_meta", "is_internal", "internal", "is_synthetic", "synthetic"),
     *("is_hidden", "hidden", "is_deleted", "deleted", "is_compact_summary", "is_summary"),
-    "is_api_error_message",
+    *("is_api_error_message", "is_thought"),
 )
 """Flags that are true of messages that are no part of the talk."""
+DELETED = ("deleted_at", "deleted_date_time", "deleted_time", "deleted_on", "date_deleted")
+"""Times that only messages have which their authors took back."""
 CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
 """Flags that are false of rival answers which nobody went on with."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
@@ -313,7 +316,19 @@ VAGUE = {
 }
 """Names that say nothing as one word of a longer key."""
 WORDS = 3
-SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
+SPEECH = {
+    "send_teammate_message",
+    "message",
+    "say",
+    "speak",
+    "reply",
+    "respond",
+    "send_message",
+    "chat",
+    "utter",
+    "ask",
+    "tell",
+}
 """Actions that only say something."""
 DAYS = (
     *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y"),
@@ -438,7 +453,8 @@ def is_speaker(field: PathSummary) -> bool:
 
 def is_turn_number(field: PathSummary) -> bool:
     """Whether a field that might name a speaker only counts turns."""
-    return field.key == "turn" and field.has_only("number") and len(field.values) > 2
+    numbers = field.has_only("number") or all(value.isdecimal() for value in field.values)
+    return snake_case(field.key) == "turn" and numbers and len(field.values) > 2
 
 
 def is_tool_name(field: PathSummary) -> bool:

@@ -71,10 +71,12 @@ class Guess:
     """Path of a label that only results have, under the name of whoever acted."""
     call_roles: list[str] = field(default_factory=list)
     """Roles that are a call's name, such as `tool_call`: what they do, the agent does."""
+    strangers: list[str] = field(default_factory=list)
+    """Names of messages without roles that are taken for agents', though nothing says so."""
     bot_path: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
-    is_bot_flag: bool = False
-    """Whether `bot_path` is a flag, true of bots."""
+    bot_flag: str | None = None
+    """The value, as TOML has it, that `bot_path` has of bots, where it is a flag."""
     kinds_from_paths: dict[str, ParticipantKind] = field(default_factory=dict)
     """Path of a name -> the kind of whoever has one there, the first of several."""
     kinds_from_roles: dict[str, ParticipantKind] = field(default_factory=dict)

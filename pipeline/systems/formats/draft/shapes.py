@@ -52,7 +52,7 @@ from .sessions import (
     stands_with_several,
 )
 from .speakers import event_senders, names_and_roles
-from .survey import PathSummary, Survey
+from .survey import JSON, PathSummary, Survey
 from .text import FENCED, PATTERNS, SPEAKERS, fence_language, pattern_of, set_time, speakers
 from .times import set_seq_field
 
@@ -129,6 +129,7 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
+        guess.strangers = _strangers(survey, path)
         guess.kinds_from_roles = {
             who: "human" for who in several_users(senders) if who not in guess.kinds_from_names
         }
@@ -198,7 +199,20 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
         return Counter()
     if alone and _are_data_of_names(messages, items) and _has_words_within(survey, f"{path}[].content."):
         return Counter()
+    if alone and _are_words_of_strangers(messages):
+        return Counter()
     return Counter(one["role"] for one in messages)
+
+
+def _are_words_of_strangers(messages: Sequence[dict[str, Any]]) -> bool:
+    """Whether all is words under names of their own, some of which do not say whether people or agents bear
+    them: as messages, strangers would all be agents."""
+    blocks = [block for one in messages for block in one["content"] if isinstance(one["content"], list)]
+    return (
+        all(one.get("name") for one in messages)
+        and all(block.get("type") == "text" for block in blocks)
+        and not all(role_of(one["name"]).is_known for one in messages)
+    )
 
 
 def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[str, Any]]) -> bool:
@@ -206,6 +220,14 @@ def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[
     contents = [item.get("content") for item in items]
     data = [content for content in contents if content]
     return all(one.get("name") for one in messages) and any(data) and all(map(dialects.is_data, data))
+
+
+def _strangers(survey: Survey, path: str) -> list[str]:
+    """The names that messages have in place of a role, and that do not say whether people or agents bear
+    them."""
+    items = [item for item in events_of(survey, path, f"{path}[].") if "role" not in item]
+    names = (one.get("name") for item in items for one in dialects.messages(item) or ())
+    return [name for name in dict.fromkeys(names) if isinstance(name, str) and not role_of(name).is_known]
 
 
 def _has_words_within(survey: Survey, inside: str) -> bool:
@@ -500,7 +522,10 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
             continue
         if _is_numbered(role, survey) or (not inside and _has_action_field(survey, inside)):
             continue
-        if content.kinds["list"] or f"{inside}tool_calls" in survey.paths or "tool" in role.values:
+        has_parts = content.kinds["list"] or (
+            content.kinds[JSON] and f"{content.path}[].type" in survey.paths
+        )
+        if has_parts or f"{inside}tool_calls" in survey.paths or "tool" in role.values:
             guess.shape, guess.at, guess.each = "messages", inside.removesuffix(".") or None, True
             guess.roles = roles_of(role.values.items())
             guess.native_id = _sessions_of_messages(survey_with(role.path, survey))

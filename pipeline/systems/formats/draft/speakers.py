@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -53,6 +53,8 @@ NEARLY = 0.9
 type of an event may say it."""
 PLAIN = {*ROLES, *BOTS}
 """Types of events that name who speaks and nothing else."""
+FLAGS = (("true", "false"), ("1", "0"), ("yes", "no"), ("y", "n"), ("t", "f"))
+"""The values of a flag, in small letters: of what it is true of, and of all else."""
 FEW = 6
 """Most different values of a field of who acts, or of how far a task is."""
 
@@ -96,6 +98,7 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
             one.count < MOST * total,
             len(one.values) == 1 and sides >= one.count,
             parent_of(one) not in SPEAKERS,
+            one.key == "type" and not any(map(_is_party, one.values)),
         )
     )
     candidates = [one for one in candidates if one not in names or one.key.lower() in SPEAKERS]
@@ -103,6 +106,12 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
         one for one in candidates if one.key != "type" or len(one.values) > 1 or len(candidates) == 1
     ]
     return [one for one in candidates if not is_turn_number(one)]
+
+
+def _is_party(name: str) -> bool:
+    """Whether a name is plainly a person's or an agent's."""
+    role = role_of(name)
+    return role.is_known and role.kind != "environment"
 
 
 def _fields_by_type(survey: Survey, inside: str, least: float) -> list[PathSummary]:
@@ -150,11 +159,7 @@ def _player_fields(survey: Survey, inside: str, total: int) -> list[PathSummary]
     fields = [
         one for one in fields if one.has_only("text") and is_speaker(one) and one.count >= NEARLY * total
     ]
-    return [
-        one
-        for one in fields
-        if any(role.is_known and role.kind != "environment" for role in map(role_of, one.values))
-    ]
+    return [one for one in fields if any(map(_is_party, one.values))]
 
 
 def _has_recurring(one: PathSummary, survey: Survey, record: dict[str, Any], inside: str) -> bool:
@@ -273,16 +278,24 @@ def _kinds_by_name(survey: Survey, inside: str, name: str, role: str) -> dict[st
         roles.setdefault(who, set()).add(what)
         if what == "user":
             users.setdefault(session, set()).add(who)
+    kind_of = _kinds_of_roles(set[str]().union(*roles.values()))
     of_api = set().union(*roles.values()) <= {*CHAT, "none"}
     vague = {"user"} if of_api and any(len(names) > 1 for names in users.values()) else set[str]()
     kinds: dict[str, ParticipantKind] = {}
     for who, own in roles.items():
-        role_kinds = {one.kind for one in map(role_of, own - vague) if one.is_known}
+        role_kinds = {kind_of[what] for what in own - vague if what in kind_of}
         if own <= AROUND:
             kinds[who] = "environment"
-        elif not own & vague and all(role_of(what).is_known for what in own) and len(role_kinds) == 1:
+        elif not own & vague and own <= kind_of.keys() and len(role_kinds) == 1:
             kinds.update((who, kind) for kind in role_kinds - {"environment"})
     return kinds
+
+
+def _kinds_of_roles(names: Iterable[str]) -> dict[str, ParticipantKind]:
+    """Role -> kind, for the roles that say it, and for the only one beside a chat bot's: people's."""
+    roles = roles_of((name, 1) for name in sorted(names))
+    has_agent = any(role.is_known and role.kind == "agent" for role in roles)
+    return {role.name: role.kind for role in roles if role.is_known or (role.kind == "human" and has_agent)}
 
 
 def _is_addressee(survey: Survey, inside: str, name: str, role: str) -> bool:
@@ -290,9 +303,11 @@ def _is_addressee(survey: Survey, inside: str, name: str, role: str) -> bool:
     agents alike."""
     names: dict[object, set[str]] = {}
     kinds: dict[object, set[str]] = {}
-    for session, who, what in event_senders(survey, inside, name, role):
+    senders = list(event_senders(survey, inside, name, role))
+    kind_of = _kinds_of_roles({what for _, _, what in senders})
+    for session, who, what in senders:
         names.setdefault(session, set()).add(who)
-        kinds.setdefault(session, set()).add(role_of(what).kind)
+        kinds.setdefault(session, set()).add(kind_of.get(what, "agent"))
     both = sum({"human", "agent"} <= own for own in kinds.values())
     alone = sum(len(own) == 1 for own in names.values())
     return both > MOST * len(kinds) and alone > ALONE * len(names)
@@ -346,11 +361,9 @@ def _set_bots(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> N
     total = items_in(survey, inside.removesuffix("[].")) if inside else len(survey.records)
     marks = [one for one in fields_named(survey.paths, BOTS_HAVE, inside) if 0 < one.kinds["text"] < total]
     marks = [one for one in marks if one.key.lower() in BOTS_HAVE]
-    flags = [
-        one for one in fields_named(survey.paths, BOTS_ARE, inside) if {"True", "False"} == set(one.values)
-    ]
+    flags = [one for one in fields_named(survey.paths, BOTS_ARE, inside) if _flag_of_bots(one)]
     if flags and "actor" not in guess.event:
-        guess.bot_path, guess.is_bot_flag = flags[0].path, True
+        guess.bot_path, guess.bot_flag = flags[0].path, _flag_of_bots(flags[0])
     if not marks or "actor" in guess.event or flags:
         return
     guess.bot_path = marks[0].path
@@ -359,3 +372,12 @@ def _set_bots(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> N
     ]
     names = sorted([role, *others], key=lambda one: -one.count)
     guess.event["role"] = [one.path for one in (*names, marks[0])]
+
+
+def _flag_of_bots(field: PathSummary) -> str | None:
+    """The value that a flag has of bots, as TOML has it; None for a field that is none with both values."""
+    words = {word.lower(): word for word in field.values}
+    bots = next((words[yes] for yes, no in FLAGS if words.keys() == {yes, no}), None)
+    if bots is None or not field.has_only("text"):
+        return bots and bots.lower()
+    return f'"{bots}"'

@@ -32,6 +32,8 @@ ITEMS = 300
 DEPTH = 7
 KEYS = 80
 """Most different keys of an object over all records; with more, they are names of things."""
+JSON = "JSON in a text"
+"""The kind of texts that hold a list or an object."""
 VALUES = 60
 """Most different values of a path that are counted."""
 SHORT = 80
@@ -447,7 +449,7 @@ def _count_value(entry: PathSummary, value: Any) -> Any:
     if isinstance(value, str):
         inside = turns.decode_value(value)
         if not isinstance(inside, str):
-            entry.kinds["JSON in a text"] += 1
+            entry.kinds[JSON] += 1
             return inside
         entry.kinds["text"] += 1
         entry.characters += len(value)

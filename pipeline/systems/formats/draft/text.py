@@ -55,6 +55,8 @@ PATTERNS = (
     r"^\[" + _DATE + r"\][ \t]+(?P<speaker>" + _NAME_OF_ANY + r")(?: \(pinned\))?[ \t]*$",
     r"^\[?" + _DATE + r" (?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     *UNTIMED,
+    # Transcripts of meetings (Teams, Otter)
+    r"^(?P<speaker>" + _NAME + r")[ \t]{2,}\d\d?:\d\d(?::\d\d)?[ \t]*$",
     # What is copied from a page of ChatGPT begins its turns so.
     r"^(?:#{1,6}[ \t]+)?(?P<speaker>" + _NAME + r") said:[ \t]*$",
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",

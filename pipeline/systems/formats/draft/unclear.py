@@ -15,10 +15,12 @@ from ...base import walk
 from ..fields.paths import Getter, as_list, getter
 from ..fields.roles import role_of
 from ..fields.values import is_name
+from ..mapped.reading import PLACES
 from ..messages import turns
 from .names import (
     ASIDE,
     CHOSEN,
+    DELETED,
     GROUPS,
     HEAD,
     NAMES,
@@ -44,6 +46,8 @@ from .text import UNTIMED, pattern_of
 NAMED = 8
 PARENTS = ("parent_id", "parent_message_id", "parent_message_uuid", "parent_uuid")
 """Names of the field that holds the id of the message before."""
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+"""The name of a file with what was said on a day."""
 NEARLY = 0.8
 LONG = 40
 """Characters on average from which on a text may be what somebody said, also where it is none of many
@@ -87,6 +91,13 @@ def _session_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         yield (
             "each file holds one event and is read as a session of its own: join the files of a session into "
             "one, with an event a line"
+        )
+    stems = [DAY.fullmatch(file.stem) for file in survey.files]
+    if guess.shape == "table" and {*guess.native_id} <= {*PLACES} and len(stems) > 1 and all(stems):
+        yield (
+            "files are called by days, and each is read as a session of its own, as an export of a channel "
+            "has them: join the files of a channel into one to have its talk in one session, or give "
+            "[trajectory] native_id the field of a thread"
         )
     if survey.aside:
         yield (
@@ -252,6 +263,12 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
             f"roles say otherwise of these, or the same of several, so their names say who they are: "
             f"{_by_kind(guess.kinds_from_names)}; change [roles]"
         )
+    if guess.strangers:
+        names = ", ".join(guess.strangers[:NAMED])
+        yield (
+            f"nothing says what these are, so they are taken for agents: {names}; "
+            f'[[roles]] where = {{ name = "{guess.strangers[0]}" }}, kind = "human" makes one a person'
+        )
     if guess.error_is_failure:
         yield "actions with an error are assumed to have failed, all others to have succeeded ([[results]])"
     yield from _status_doubts(guess)
@@ -416,6 +433,12 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             yield (
                 f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
+            )
+    for one in fields_named(survey.paths, DELETED, inside, depth=0):
+        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"]):
+            yield (
+                f"{one.path} says of {count} that they were deleted; if nothing is left of their text, "
+                f'they say nothing: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
             )
     for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
         if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):

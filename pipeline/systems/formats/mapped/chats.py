@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .....schemas import Quarantined, Trajectory
+from ..fields.contents import is_message_part
 from ..fields.mapping import ROLES, Messages
 from ..fields.paths import as_list, decode_json, getter
 from ..fields.rules import rules
@@ -23,6 +24,8 @@ TIMES = ("timestamp", "created_at", "created")
 UNSAID = ("isMeta", "isSidechain", "isCompactSummary")
 """Flags of Claude Code's records, which have a `uuid`, whose words under the role of the user no person said,
 but a scaffold, or an agent that gives another one a task."""
+IN_LISTS = ("parts", "content", "tool_calls")
+"""Fields of a message that may hold a list."""
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
 """Roles of the messages that may come back from a call."""
 
@@ -169,7 +172,20 @@ def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | N
         return None
     is_flagged = isinstance(record.get("uuid"), str) and any(record.get(flag) is True for flag in UNSAID)
     role = {"role": "system"} if is_flagged and message.get("role") == "user" else {}
-    return {**{key: record[key] for key in TIMES if key in record}, **message, **role}
+    times = {key: record[key] for key in TIMES if key in record}
+    return {**times, **message, **_decoded_parts(message), **role}
+
+
+def _decoded_parts(message: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a message whose texts hold a list as JSON, as the columns of a database have its parts;
+    of its content only where all items are parts of a message, for people write JSON, too."""
+    texts = {key: text for key in IN_LISTS if isinstance(text := message.get(key), str)}
+    values = {key: decode_json(text) for key, text in texts.items()}
+    return {
+        key: value
+        for key, value in values.items()
+        if isinstance(value, list) and value and (key != "content" or all(map(is_message_part, value)))
+    }
 
 
 def _strip_name(message: ChatMessage, sessions: MappedSessions) -> ChatMessage:

@@ -159,6 +159,7 @@ def message(value: JsonValue) -> ChatMessage:
         return response_item
     role, name = field(item, "role", str), item.get("name")
     turn = ChatMessage(role, name=name if isinstance(name, str) else None, time=time)
+    turn.model = dialects.model_of(item)
     turn.is_repeated = item.get(agent_events.REPEATED) is True
     turn.is_observation = item.get(agent_steps.KIND) == agent_steps.SEEN
     content = item.get("content")
@@ -171,6 +172,9 @@ def message(value: JsonValue) -> ChatMessage:
     if content is not None and not isinstance(content, (str, list)):
         content = [*dialects.parts(content)]
     turn.text = contents.plain_text(_without_calls(content)) or _refusal_or_transcript(item)
+    if isinstance(content, list) and any(map(_is_medium, content)):
+        words = [part for part in content if not _is_medium(part)]
+        turn.id_text = contents.plain_text(_without_calls(words))
     for call in _all_calls(item, content):
         try:
             turn.calls.append(_call(call))
@@ -182,6 +186,10 @@ def message(value: JsonValue) -> ChatMessage:
     ]
     turn.approvals = [_approval(block) for block in _blocks(content, *contents.APPROVALS)]
     return turn
+
+
+def _is_medium(part: Any) -> bool:
+    return isinstance(part, dict) and dialects.MEDIUM in part
 
 
 def _refusal_or_transcript(item: dict[str, Any]) -> str | None:

@@ -86,13 +86,20 @@ class ChatMessage:
     id_name: str | None = None
     """The name in the session's id, which stays as it was before the log's own name was read."""
 
+    id_text: str | None = None
+    """The text in the session's id, which stays as it was before images beside words were named."""
+
     def key(self) -> str:
         """A hash that is the same for a message and its repetition in a later history, which has no names and
         times."""
         calls = [(call.name, arguments(call.arguments)[0], call.id) for call in self.calls]
         approvals = [[(a.id, a.is_granted) for a in self.approvals]] if self.approvals else []
         return content_hash(
-            self.role, self.text, calls, [(a.call, a.content) for a in self.answers], *approvals
+            self.role,
+            self.id_text or self.text,
+            calls,
+            [(a.call, a.content) for a in self.answers],
+            *approvals,
         )
 
 
@@ -109,7 +116,8 @@ class Talk:
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
     id_names: dict[str, str] = field(default_factory=dict)
     """Participant -> the name in the session's id, where that is another."""
-    models: dict[str, str] = field(default_factory=dict)
+    models: dict[str, list[str]] = field(default_factory=dict)
+    """Participant -> the models that answered under the name, in the order of their first answers."""
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     """Call id -> place of its event."""
@@ -169,8 +177,8 @@ class Talk:
         if self.kinds.get(name, kind) != kind:
             name = f"{name} ({kind})"
         self.kinds[name] = kind
-        if model:
-            self.models.setdefault(name, model)
+        if model and kind == "agent" and model not in self.models.setdefault(name, []):
+            self.models[name].append(model)
         return name
 
     def add_briefing(self, state: JsonValue) -> bool:
@@ -285,7 +293,8 @@ class Talk:
         """The trajectory; `has_native_id` says whether the log itself gave the id."""
         first = self.events[0]
         actor = self.id_names.get(first.actor, first.actor)
-        mark: object = (native_id, actor, first.kind, first.text)
+        text = self.messages[0].id_text if first.text == self.messages[0].text else None
+        mark: object = (native_id, actor, first.kind, text or first.text)
         if not has_native_id:
             mark = [message.key() for message in self.messages]
         setting = options.setting or setting
@@ -314,7 +323,7 @@ class Talk:
             Participant(
                 name=name,
                 kind=kind,
-                model=self.models.get(name, agent_model if kind == "agent" else None),
+                model=", ".join(self.models.get(name, ())) or (agent_model if kind == "agent" else None),
                 simulated=kind == "human" and simulated,
                 tokens=self.tokens.get(name, {}),
             )

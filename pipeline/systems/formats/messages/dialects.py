@@ -59,6 +59,10 @@ CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall
 CALL = "toolInvocation"
 """The part of a call with its result, as Vercel's AI SDK has them."""
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
+ABOUT = ("metadata", "response_metadata")
+"""Objects in a message with what is known of it."""
+MODELS = ("model", "model_slug", "model_name", "modelID", "modelId")
+"""Fields with the model that wrote a message."""
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
     ("name", "toolName", "tool_name", "function_name", "toolId"),
@@ -74,6 +78,8 @@ MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
 POINTER = "_asset_pointer"
 """How the types of such parts end in ChatGPT's export."""
+MEDIUM = "is_medium"
+"""Marks the text block that names such a part."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED, PROMPT = {"task", "task_images"}, "system_prompt"
@@ -110,6 +116,7 @@ def messages(item: Any) -> list[Message] | None:
     if is_plain(item):
         return [item]
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_value(item, TIMES)}
+    head |= {"model": model} if (model := model_of(item)) else {}
     fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
         if not has_tool_parts(content):
@@ -119,9 +126,7 @@ def messages(item: Any) -> list[Message] | None:
         return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
-    runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item))))
-    if not runs:
-        return [{**head, **fields, "content": _media(content) or ""}]
+    runs: list[Any] = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item)))) or [""]
     return [{**head, **fields, "content": run} for run in runs]
 
 
@@ -146,15 +151,8 @@ def _call_to_recipient(item: Message) -> Message | None:
     return {"type": "tool_use", "id": None, "name": recipient, "input": text}
 
 
-def _media(content: Any) -> list[Message]:
-    """What a content without a word holds, such as an image, by its name: a turn of it alone is one, too."""
-    inside = content.get("parts") if isinstance(content, dict) else content
-    parts = inside if isinstance(inside, list) else [content]
-    names = [name for part in parts if isinstance(part, dict) for name in _media_names(part)]
-    return [{"type": "text", "text": f"[{name}]"} for name in names]
-
-
 def _media_names(part: Message) -> list[str]:
+    """What a part holds that is no words, such as an image."""
     kind = part.get("content_type")
     if isinstance(kind, str) and kind.endswith(POINTER):
         return [kind]
@@ -174,6 +172,14 @@ def _of_gemini(item: Message) -> Message:
     """A message of Gemini's command line with the role that its `type` says; any other as it is."""
     role = GEMINI.get(str(item.get("type"))) if {"id", "timestamp", "content"} <= item.keys() else None
     return item if role is None or "role" in item else {**item, "role": role}
+
+
+def model_of(item: Message) -> str | None:
+    """The model that wrote a message, where it says so itself or in what stands beside it (ChatGPT's export,
+    LangChain); None for a word in place of one, such as `<synthetic>`."""
+    insides = (item, *(inside for key in ABOUT if isinstance(inside := item.get(key), dict)))
+    models = (inside[key] for inside in insides for key in MODELS if isinstance(inside.get(key), str))
+    return next((model for model in models if model and not model.startswith("<")), None)
 
 
 def parts(content: Any) -> list[Message]:
@@ -456,6 +462,8 @@ def _part(part: Message) -> Iterator[Message]:
         yield {"type": "tool_use", "id": None, "name": next(iter(part)), "input": arguments}
     elif "call_id" in part or "toolUseId" in part:
         yield _answer(part)
+    else:
+        yield from ({"type": "text", "text": f"[{name}]", MEDIUM: True} for name in _media_names(part))
 
 
 def _call(item: Any) -> Iterator[Message]:

@@ -134,15 +134,19 @@ def test_a_released_file_is_recognised_wherever_its_keys_stand(tmp_path: Path) -
     assert not reader.recognises(other)
 
 
-@pytest.mark.parametrize("extension", [".parquet", ".csv"])
-def test_a_released_trajectory_may_be_the_row_of_a_table(tmp_path: Path, extension: str) -> None:
+@pytest.mark.parametrize(
+    "extension, separator", [(".parquet", ""), (".csv", ","), (".csv", ";"), (".tsv", "\t")]
+)
+def test_a_released_trajectory_may_be_the_row_of_a_table(
+    tmp_path: Path, extension: str, separator: str
+) -> None:
     """Drafts of mappings lost all words of such tables."""
     log = Log(team=("agent", "user_7")).say("agent", "Hello")
     single = read(log.released(tmp_path / "a" / "one.json", modelName="gpt-4o", outcomeRating=3))
     row = {"modelName": "gpt-4o", "outcomeRating": 3, "event_log": json.dumps(log.records)}
     path = tmp_path / f"train{extension}"
     table = polars.DataFrame([row, {**row, "event_log": "[]"}])
-    (table.write_csv if extension == ".csv" else table.write_parquet)(path)
+    table.write_csv(path, separator=separator) if separator else table.write_parquet(path)
     assert list(discover(path)) == [(path, "cogym")]
     (found,), (wrong,) = pieces(path)
     assert (found.id, found.events, found.agent_model) == (single.id, single.events, "gpt-4o")

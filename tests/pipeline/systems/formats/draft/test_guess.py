@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
 from coaudit.pipeline.systems.formats.messages.growing import sessions_of
+from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, write_lines
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
@@ -1449,3 +1452,34 @@ def test_an_answer_in_json_that_names_a_role_is_what_was_said(tmp_path: Path) ->
             ("user", sentence(0)),
             ("assistant", answer),
         ]
+
+
+def test_runs_that_ended_at_once_change_nothing_of_the_others_draft(tmp_path: Path) -> None:
+    """Where half of the runs were empty, no command was an action; where one was, or no thoughts stood beside
+    the chat, nobody had asked."""
+
+    def run(steps: int) -> dict[str, object]:
+        did = [
+            {"action": f"ls {n}", "observation": f"a{n}.py", "response": f"{sentence(n)}\nls {n}"}
+            for n in range(steps)
+        ]
+        turns = [turn for step in did for turn in (("assistant", "response"), ("user", "observation"))]
+        said = [{"role": role, "content": did[n // 2][key]} for n, (role, key) in enumerate(turns)]
+        opening = [
+            {"role": "system", "content": "SETTING"},
+            {"role": "user", "content": f"ISSUE: {sentence(3)}"},
+        ]
+        return {
+            "trajectory": did,
+            "history": opening + said if steps else [],
+            "info": {"exit_status": "early_exit"},
+        }
+
+    for name, runs in (("half", [2, 0]), ("one", [2, 2, 2, 0])):
+        for number, steps in enumerate(runs):
+            as_json(tmp_path / name / f"{number}.traj", run(steps))
+        items = preview([tmp_path / name], ReadOptions(map=draft(tmp_path / name).text), "mapped", count=9)
+        talks = [item for item in items if isinstance(item, Trajectory)]
+        kinds = [[event.kind for event in talk.events] for talk in talks if len(talk.events) > 1]
+        assert kinds == [["message", "action", "action"]] * (len(runs) - 1)
+        assert len(talks) == len(runs)

@@ -1830,7 +1830,7 @@ def test_an_image_alone_is_a_turn_and_how_long_an_agent_thought_is_none(tmp_path
         ("assistant", "message", sentence(1)),
         ("user", "message", "[image_asset_pointer]"),
         ("assistant", "message", sentence(2)),
-        ("user", "message", sentence(3)),
+        ("user", "message", f"[image_asset_pointer]\n{sentence(3)}"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -181,4 +182,73 @@ def test_a_call_that_was_tried_again_under_its_id_divides_no_session(tmp_path: P
     assert [[event.text for event in talk.events] for talk in talks] == [
         ["Hello", "Error"],
         ["Hello", "Hi!", "To Ulm?", "Yes."],
+    ]
+
+
+def chatgpt(parts: list[Any], *models: str, default: str = "auto") -> dict[str, Any]:
+    """A talk as ChatGPT exports it: a request in parts, and an answer of each model."""
+    people = {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}
+    tree: dict[str, Any] = {"0": {"message": people, "parent": None}}
+    for n, model in enumerate(models, 1):
+        content = {"content_type": "text", "parts": [sentence(n)]}
+        answer = {"author": {"role": "assistant"}, "content": content, "metadata": {"model_slug": model}}
+        tree[str(n)] = {"message": answer, "parent": str(n - 1)}
+    return {"id": "c", "mapping": tree, "current_node": str(len(models)), "default_model_slug": default}
+
+
+def test_messages_say_which_models_wrote_them(tmp_path: Path) -> None:
+    switched = chatgpt([sentence(0)], "gpt-4o", "gpt-4o", "o3")
+    path = as_json(tmp_path / "conversations.json", [switched, {**switched, "id": "d"}])
+    assert [talk.agent_model for talk in read_by_draft(path)] == ["gpt-4o, o3"] * 2
+
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    answers = [
+        {**answered(f"m{n}", {"type": "text", "text": sentence(n)}, usage=usage), "model": model}
+        for n, model in enumerate(("sonnet-4", "<synthetic>"))
+    ]
+    log = as_lines(tmp_path / "s.jsonl", claude({"role": "user", "content": sentence(2)}, *answers))
+    assert [talk.agent_model for talk in read_by_draft(log)] == ["sonnet-4"]
+
+
+def test_an_image_beside_words_is_named_and_leaves_the_sessions_id(tmp_path: Path) -> None:
+    image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}
+    plain, pictured = (
+        read_by_draft(
+            as_json(tmp_path / name / "c.json", [talk := chatgpt(parts, "m-1", "m-1"), {**talk, "id": "d"}])
+        )
+        for name, parts in (("plain", [sentence(0)]), ("image", [image, sentence(0)]))
+    )
+    assert [talk.events[0].text for talk in pictured] == [f"[image_asset_pointer]\n{sentence(0)}"] * 2
+    assert [talk.id for talk in pictured] == [talk.id for talk in plain]
+
+
+@pytest.mark.parametrize("key", ["parts", "content"])
+def test_parts_that_a_column_holds_as_json_are_parts(tmp_path: Path, key: str) -> None:
+    rows = [
+        {
+            "chat_id": f"c{n // 2}",
+            "role": ("user", "assistant")[n % 2],
+            "created_at": f"2026-01-02T10:00:0{n}Z",
+        }
+        | {key: json.dumps([{"type": "text", "text": sentence(n)}])}
+        for n in range(4)
+    ]
+    talks = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [talk.native_id for talk in talks] == ["c0", "c1"]
+    assert [event.text for talk in talks for event in talk.events] == [sentence(n) for n in range(4)]
+
+
+def test_json_that_a_person_wrote_is_their_text(tmp_path: Path) -> None:
+    words = json.dumps([{"type": "train", "to": "Ulm"}])
+    call = {"type": "function", "id": "c1", "function": {"name": "book", "arguments": "{}"}}
+    rows = [
+        {"chat_id": "c", "role": "user", "content": words},
+        {"chat_id": "c", "role": "assistant", "content": sentence(0), "tool_calls": json.dumps([call])},
+        {"chat_id": "c", "role": "tool", "content": sentence(1), "tool_call_id": "c1"},
+    ]
+    (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert outline(talk.events) == [
+        ("user", "message", words),
+        ("assistant", "message", sentence(0)),
+        ("assistant", "action", "book"),
     ]

@@ -1,0 +1,102 @@
+"""Who is taken for a person, and who for an agent, where only part of a log says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.systems.formats.draft.drafting import draft
+from coaudit.pipeline.systems.formats.draft.unclear import open_questions
+from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
+
+PEOPLE = ("Ada", "Ben", "Cleo")
+
+
+def _rows(**fields: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """Turns of four talks between people and Helper; `fields` have a value for people's turns and one for
+    Helper's, `*` standing for the name."""
+    return [
+        {"talk": f"t{talk}", "text": f"{sentence(turn)} {talk}"}
+        | {
+            key: ("Helper" if turn % 2 else PEOPLE[(talk + turn) % 3]) if pair[0] == "*" else pair[turn % 2]
+            for key, pair in fields.items()
+        }
+        for talk in range(4)
+        for turn in range(8)
+    ]
+
+
+def _kinds(path: Path) -> dict[str, str]:
+    return {who.name: who.kind for talk in read_by_draft(path) for who in talk.participants}
+
+
+@pytest.mark.parametrize(
+    "role, name", [("sender_type", "sender"), ("role", "name"), ("user_type", "user_name"), ("role", "user")]
+)
+@pytest.mark.parametrize("person, bot", [("member", "bot"), ("designer", "assistant"), ("user", "bot")])
+def test_names_beside_the_only_other_role_than_a_bots_are_peoples(
+    tmp_path: Path, role: str, name: str, person: str, bot: str
+) -> None:
+    rows = _rows(**{role: (person, bot), name: ("*", "*")})
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == {
+        **dict.fromkeys(PEOPLE, "human"),
+        "Helper": "agent",
+    }
+
+
+@pytest.mark.parametrize("no, yes", [("0", "1"), ("FALSE", "TRUE"), ("no", "yes")])
+def test_a_flag_of_a_table_says_who_is_a_bot(tmp_path: Path, no: str, yes: str) -> None:
+    rows = _rows(is_bot=(no, yes), speaker=("*", "*"))
+    lines = ["\t".join(rows[0]), *("\t".join(row.values()) for row in rows)]
+    kinds = _kinds(as_text(tmp_path / "log.tsv", "\n".join(lines)))
+    assert kinds == {**dict.fromkeys(PEOPLE, "human"), "Helper": "agent"}
+
+
+def test_numbers_of_turns_in_a_table_are_nobody(tmp_path: Path) -> None:
+    lines = ["Turn\tUnit\tdialog", *(f"{n % 4}\t{sentence(n % 4)} {n}\td{n // 4}" for n in range(16))]
+    guess = draft(as_text(tmp_path / "log.tsv", "\n".join(lines))).guess
+    assert not {"0", "1", "2", "3"} & {role.name for role in guess.roles}
+
+
+def test_a_text_in_runs_makes_no_agent_of_a_person(tmp_path: Path) -> None:
+    texts = ["Hi bot, a train please.", ["See ", {"type": "link", "text": "http://x"}, " now"]]
+    messages = [
+        {"from": ("Ada", "TripBot")[n % 2], "date_unixtime": f"{1714557600 + n}", "text": texts[n % 2]}
+        for n in range(4)
+    ]
+    path = as_json(tmp_path / "result.json", {"id": 1, "messages": messages})
+    assert _kinds(path) == {"Ada": "human", "TripBot": "agent"}
+
+
+def test_strangers_among_messages_with_calls_are_asked_about(tmp_path: Path) -> None:
+    call = [{"id": "c", "arguments": "{}", "name": "book"}]
+    back = [{"content": "done", "name": "book", "call_id": "c", "is_error": False}]
+    messages = [
+        {"source": "Ada", "models_usage": None, "content": sentence(0), "type": "TextMessage"},
+        {"source": "planner", "models_usage": None, "content": call, "type": "ToolCallRequestEvent"},
+        {"source": "planner", "models_usage": None, "content": back, "type": "ToolCallExecutionEvent"},
+        {"source": "planner", "models_usage": None, "content": sentence(1), "type": "TextMessage"},
+    ]
+    own = draft(as_json(tmp_path / "team.json", {"messages": messages}))
+    (doubt,) = (one for one in open_questions(own.survey, own.guess) if "taken for agents" in one)
+    assert "agents: Ada; [[roles]]" in doubt
+
+
+def test_what_a_teammate_is_told_is_a_message(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n // 4}", "role": ("user", "agent")[n % 2], "text": sentence(n)}
+        | {"action": ("SEND_TEAMMATE_MESSAGE", "EDITOR_UPDATE")[n % 4 == 3]}
+        for n in range(8)
+    ]
+    (talk, _) = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [event.kind for event in talk.events] == ["message", "message", "message", "action"]
+
+
+def test_a_meetings_transcript_has_its_speakers_before_the_times(tmp_path: Path) -> None:
+    turns = (f"{('Ada Lovelace', 'Meeting Bot')[n % 2]}   0:{n:02d}\n{sentence(n)}\n" for n in range(4))
+    (talk,) = read_by_draft(as_text(tmp_path / "meeting.txt", "\n".join(turns)))
+    assert {p.name: p.kind for p in talk.participants} == {"Ada Lovelace": "human", "Meeting Bot": "agent"}
+    assert [event.text for event in talk.events] == [sentence(n) for n in range(4)]
