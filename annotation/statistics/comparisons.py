@@ -7,6 +7,7 @@ the data could reach the level nothing is tested, and nothing counts for the fam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log, sqrt
@@ -63,12 +64,18 @@ class Comparison:
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         return self.effect is not None and self.effect > 0 and p is not None and p < LEVEL
 
+    def named(self, first: str, second: str) -> Comparison:
+        """The same with a `reason` that calls the two samples by their names."""
+        if self.reason is None:
+            return self
+        names = {"first": first, "second": second}
+        reason = re.sub(r"\b(first|second) sample(?=:)", lambda place: names[place[1]], self.reason)
+        return replace(self, reason=reason)
+
     def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
         """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
         what n counts, if not values."""
-        reason = (
-            (self.reason or "").replace("first sample:", f"{first}:").replace("second sample:", f"{second}:")
-        )
+        reason = self.named(first, second).reason or ""
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {reason}."
         interval = ""

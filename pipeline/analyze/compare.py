@@ -277,7 +277,7 @@ def _row(head: dict[str, Any], row: Comparison, correction: str, shared: Collect
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
     statement = row.statement(what, *head["groups"], noun=noun)
-    return {**head, **asdict(row), "correction": correction, "statement": statement}
+    return {**head, **asdict(row.named(*head["groups"])), "correction": correction, "statement": statement}
 
 
 def _metric_questions(

@@ -272,6 +272,13 @@ def test_what_few_heavy_sessions_lack_others_may_have(tmp_path: Path) -> None:
     assert row["low"] < -0.3 and row["high"] > 0.3
 
 
+def test_a_reason_names_the_groups(store: Store) -> None:
+    rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="bot", rater_kind="llm") for n in range(8)])
+    rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="ann", rater_kind="human") for n in range(4)])
+    (row,) = compare.compare(store, "condition", metrics=["initiative"], rater="bot")
+    assert row["reason"] == "b: no human label"
+
+
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "condition") == (1, 9)
     assert compare.ungrouped(store, "system") == (0, 9)
