@@ -49,6 +49,19 @@ TRAJECTORIES: Schema = {
     **dict.fromkeys(("agent", "agent_model", "tags", "started", "ended"), TEXT),
     "events": WHOLE,
 }
+COMPARISONS: Schema = {
+    **dict.fromkeys(("metric", "by"), TEXT),
+    "groups": pl.List(TEXT),
+    **dict.fromkeys(("rater", "system", "question", "basis", "definition", "cluster"), TEXT),
+    **dict.fromkeys(("first", "second", "effect", "low", "high"), NUMBER),
+    "n": WHOLE,
+    **dict.fromkeys(("sizes", "left_out", "alone"), pl.List(WHOLE)),
+    "pairs": WHOLE,
+    "test": TEXT,
+    **dict.fromkeys(("p_value", "p_adjusted"), NUMBER),
+    "family": WHOLE,
+    **dict.fromkeys(("correction", "reason", "statement"), TEXT),
+}
 EVENTS: Schema = {
     "trajectory": TEXT,
     "native_id": TEXT,
@@ -248,6 +261,25 @@ class Audit:
             return _models([], Rate, by)
         only = self._selection(where)
         return _models(rates(self.store, codebooks, by=by, judge=judge, only=only), Rate, by)
+
+    def compare(
+        self,
+        by: str,
+        *,
+        metrics: Sequence[str] = (),
+        groups: tuple[str, str] | None = None,
+        rater: str | None = None,
+        cluster: str | None = None,
+        where: Where | None = None,
+    ) -> pl.DataFrame:
+        """A row a metric or code and pair of groups: difference, interval, p-value. As `coaudit compare`."""
+        from .analyze.compare import compare
+
+        if not self.workspace.exists():
+            return _frame([], COMPARISONS)
+        only = self._selection(where)
+        rows = compare(self.store, by, metrics=metrics, pair=groups, rater=rater, cluster=cluster, only=only)
+        return _frame(rows, COMPARISONS)
 
     def plan(
         self,

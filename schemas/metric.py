@@ -139,6 +139,8 @@ class Rate(Model):
     """Units that people were asked about and gave no answer to."""
     n_divided: int = 0
     """Labelled units on which people differ: these count as the mean of their labels."""
+    between_people: float = 0.0
+    """The share of the labels' variance that lies between people: it stays where every unit is labelled."""
     reason: str | None = None
 
     @property

@@ -14,6 +14,7 @@ UNCLEAR = -2  # was asked, and answered that it can't be told
 ERROR = -3  # was asked, and gave no answer: a judge that failed, a person who skipped
 FEW = 0.1
 """The share of units without an answer of the judge up to which a rate needs no human label among them."""
+_ROUNDING = 1e-12  # of a variance
 Bools = NDArray[np.bool_]
 
 
@@ -32,8 +33,10 @@ class Audit:
 
     `groups` (N,) are strata to correct the judge by in place of its labels, the same where these are
     negative: `strata.joined_labels` of a judge with several labels. On a scale a label is its place from the
-    least (0) to the greatest (1), for people and in `score`, and `split` (N,) says on which units people
-    differ; None where labels are 0 or 1.
+    least (0) to the greatest (1), for people and in `score`, and `spread` (N,) is the variance of the labels
+    that a unit has from several people; None where labels are 0 or 1.
+
+    `people` (N,) are how many people's labels a unit's is the mean of, 0 where that is settled; None: two's.
     """
 
     human: Floats | Ints
@@ -43,7 +46,8 @@ class Audit:
     score: Floats | None = None
     design: Ints | None = None
     groups: Ints | None = None
-    split: Bools | None = None
+    spread: Floats | None = None
+    people: Ints | None = None
 
     def __post_init__(self) -> None:
         n = len(self.human)
@@ -76,14 +80,52 @@ class Audit:
     @property
     def n_divided(self) -> int:
         """Labelled units on which people differ, so that one's label is not all there is to know of them."""
-        if self.split is not None:
-            return int(self.split[self.labelled].sum())
-        return int(((self.labels > 0) & (self.labels < 1)).sum())
+        return int((self._spreads > _ROUNDING).sum())
 
     @property
     def divided(self) -> bool:
         """Whether people differ on any unit."""
         return self.n_divided > 0
+
+    @property
+    def open_variance(self) -> Floats:
+        """(labelled,) how far each label might vary had others of these people given it: s²/m of m people's.
+
+        A single label has the mean s² of units with several that have the judge's same label, or where there
+        are none of all; a settled one has none.
+        """
+        spreads, strata = self._spreads, self.strata[self.labelled]
+        people = np.full(len(spreads), 2) if self.people is None else self.people[self.labelled]
+        several = people > 1
+        if not several.any():
+            return np.zeros(len(people))
+        one = np.where(several, spreads * people / np.maximum(people - 1, 1), 0.0)
+        sums, weights = one * self.weights, several * self.weights
+        _, of_unit = np.unique(strata, return_inverse=True)
+        totals = np.bincount(of_unit, weights=weights)
+        means = np.full(len(totals), sums.sum() / weights.sum())
+        np.divide(np.bincount(of_unit, weights=sums), totals, out=means, where=totals > 0)
+        result: Floats = np.where(several, one, means[of_unit] * (people == 1)) / np.maximum(people, 1)
+        return result
+
+    @property
+    def between_people(self) -> float:
+        """The share of the labels' variance that lies between people, not between units: labels of more
+        units settle the rest of a corpus."""
+        if not self.divided:
+            return 0.0
+        strata, weights = self.sized_strata
+        of_unit = strata[self.labelled]
+        means = np.bincount(of_unit, weights * self.labels)[of_unit] / np.bincount(of_unit, weights)[of_unit]
+        spread = float(((weights * (self.labels - means)) ** 2).sum())
+        between = float((weights**2 * self.open_variance).sum())
+        return between / max(between, spread)
+
+    @property
+    def _spreads(self) -> Floats:
+        """(labelled,) the variance of the labels that a unit has."""
+        labels = self.labels
+        return labels * (1 - labels) if self.spread is None else self.spread[self.labelled]
 
     @property
     def predicted(self) -> Floats:
@@ -102,7 +144,7 @@ class Audit:
     @property
     def on_scale(self) -> bool:
         """Whether a label is a place on a scale."""
-        return self.split is not None
+        return self.spread is not None
 
     @property
     def strata(self) -> Ints:

@@ -7,6 +7,7 @@ the data could reach the level nothing is tested, and nothing counts for the fam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isfinite, log, sqrt
@@ -25,6 +26,7 @@ DRAWS = (1_999, 19_999, 199_999)
 """Random arrangements: the first for every test, the next ones where a decision hangs on more."""
 _MANY, _ENOUGH = 5_000, 200  # clusters in all and in the smaller sample from which Student's t will do
 _FEW = 5  # clusters below which arrangements of two samples tell little of how their spreads differ
+_CLUSTERS = {"instance": ("instance", "instances"), "person": ("person", "people")}
 _EXACT_BELOW = 25  # discordant pairs
 
 
@@ -63,12 +65,20 @@ class Comparison:
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         return self.effect is not None and self.effect > 0 and p is not None and p < LEVEL
 
-    def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
+    def named(self, first: str, second: str) -> Comparison:
+        """The same with a `reason` that calls the two samples by their names."""
+        if self.reason is None:
+            return self
+        names = {"first": first, "second": second}
+        reason = re.sub(r"\b(first|second) sample(?=:)", lambda place: names[place[1]], self.reason)
+        return replace(self, reason=reason)
+
+    def statement(
+        self, what: str, first: str, second: str, *, noun: str = "", cluster: str = "instance"
+    ) -> str:
         """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
-        what n counts, if not values."""
-        reason = (
-            (self.reason or "").replace("first sample:", f"{first}:").replace("second sample:", f"{second}:")
-        )
+        what n counts, if not values, and `cluster` what is paired."""
+        reason = self.named(first, second).reason or ""
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {reason}."
         interval = ""
@@ -78,7 +88,7 @@ class Comparison:
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
             f"difference {_number(self.effect, '+')}{interval}, n={n}{noun and f' {noun}'}{self._omission}"
-            f"{self._design}"
+            f"{self._design(cluster)}"
         )
         if self.p_value is None:
             return f"{result}: no test, {reason}."
@@ -111,12 +121,14 @@ class Comparison:
             return ""
         return f" ({self.left_out[0]:,} + {self.left_out[1]:,} unclear or skipped left out)"
 
-    @property
-    def _design(self) -> str:
+    def _design(self, cluster: str) -> str:
+        one, several = _CLUSTERS.get(cluster, (f"value of {cluster}", f"values of {cluster}"))
+        if not self.pairs and cluster != "instance" and sum(self.alone) < self.n:
+            return f" (of {self.alone[0]} + {self.alone[1]} {several})"
         if not self.pairs:
             return ""
         rest = f", {self.alone[0]} + {self.alone[1]} unpaired" if sum(self.alone) else ""
-        return f" ({self.pairs} instance{'s' * (self.pairs > 1)} paired{rest})"
+        return f" ({self.pairs} {several if self.pairs > 1 else one} paired{rest})"
 
 
 def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int = 0) -> Comparison:

@@ -35,7 +35,15 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     rng = np.random.default_rng(seed)
     labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
-    sums = shares(labels, np.ones(len(labels)), of_unit, None, share, on_scale=audit.on_scale)
+    sums = shares(
+        labels,
+        np.ones(len(labels)),
+        of_unit,
+        None,
+        share,
+        on_scale=audit.on_scale,
+        open_variance=audit.open_variance,
+    )
     unknown = np.rint(share * n).astype(np.int64) - sums.counts
     theta = sums.draws(resamples, rng)
     if audit.divided or audit.on_scale:
@@ -73,6 +81,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
         every=_every(audit),
         typical=typical,
         on_scale=audit.on_scale,
+        open_variance=audit.open_variance,
     )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
@@ -102,6 +111,7 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
         every=_every(alone),
         typical=typical,
         on_scale=audit.on_scale,
+        open_variance=audit.open_variance,
     )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
@@ -159,7 +169,9 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
     value = min(1.0, max(0.0, float(residuals.mean() + slope * score.mean())))
     if n < total and float(residuals.var()) < 1e-12:
         return value, Interval(None, None, "ppi has no interval where the judge fits every label seen")
-    half = student(n - 2) * sqrt(float(residuals.var(ddof=2)) / n * (1 - n / total))
+    variance = float(residuals.var(ddof=2)) / n
+    open_part = min(1.0, float(audit.open_variance.sum()) / n**2 / variance) if variance else 0.0
+    half = student(n - 2) * sqrt(variance * (1 - n / total * (1 - open_part)))
     return value, Interval(max(0.0, value - half), min(1.0, value + half))
 
 
@@ -210,9 +222,10 @@ def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Float
 
     The variance of a sample without replacement is Σ(1 − π)/π²·r² over its units, of Σr²/π² with: less by
     Σ(1/π)/Σ(1/π²), which is n/N where π is even, and Kish's number over N. Units that were drawn for certain
-    know themselves, not the others."""
+    know themselves, not the others. What of it is between people stays: of a unit that is drawn, too, others
+    might have said something else."""
     even = result.even
-    part = 0.0 if audit.divided else even / np.maximum(np.rint(share * len(audit.human)), even)
+    part = (1 - result.between) * even / np.maximum(np.rint(share * len(audit.human)), even)
     shrinkage = np.sqrt(1 - part) * np.ones(len(share))
     rates: Floats = share @ (result.means[:, None] + shrinkage[:, None] * (theta - result.means[:, None]))
     return rates

@@ -22,13 +22,15 @@ _ALIKE = 0.5  # of a cluster
 @dataclass(frozen=True, eq=False)
 class Shares:
     """`means` (G,) weighted shares by stratum, of `counts` (G,) units that tell as much as `even` (G,) ones
-    of one weight (Kish 1965); the posteriors' `centres` and `sizes`."""
+    of one weight (Kish 1965); the posteriors' `centres` and `sizes`, and what share of their variance is
+    `between` (G,) people."""
 
     means: Floats
     counts: Ints
     even: Floats
     centres: Floats
     sizes: Floats
+    between: Floats
 
     def draws(self, resamples: int, rng: np.random.Generator) -> Floats:
         """(G, resamples) from the strata's Beta posteriors."""
@@ -47,6 +49,7 @@ def shares(
     every: int | None = None,
     typical: Floats | None = None,
     on_scale: bool = False,
+    open_variance: Floats | None = None,
 ) -> Shares:
     """Shares of `labels` (n,) in strata numbered 0..G−1, each with a unit; `whole` (G,) their true weights.
 
@@ -62,6 +65,8 @@ def shares(
     so many units as the design effect: else none positive in 60 units of six of 60 trajectories would have
     the share below .11, though .25 gives such a sample one time in six where the units of a trajectory are
     alike.
+
+    `open_variance` (n,) is how far each label might vary had others given it, as `Audit` has it.
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
@@ -80,7 +85,9 @@ def shares(
     # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
     unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / counts)
     sizes = (np.minimum(effective, most) - prior) * unbiased / effect + prior
-    return Shares(means, counts, sums**2 / squared, centres, np.maximum(sizes, prior))
+    open_part = np.zeros(len(labels)) if open_variance is None else weights**2 * open_variance
+    between = np.minimum(1.0, np.bincount(strata, weights=open_part) / spread)
+    return Shares(means, counts, sums**2 / squared, centres, np.maximum(sizes, prior), between)
 
 
 def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_], size: int) -> Floats:

@@ -66,7 +66,7 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
             return figures.sessions(cell)
         return address("compare", by=by, a=pair[0], b=pair[1], **dict(cell.of))
 
-    rows = ask(compare.compare, by, pair=pair, only=only)
+    rows = ask(compare.compare, by, pair=pair, cluster=_cluster(only), only=only)
     books = sorted({row["question"] for row in rows if row["question"] != compare.METRICS})
     own = ask(raw, by, only, books)
     metrics = [row for row in rows if row["question"] == compare.METRICS]
@@ -76,6 +76,21 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
     codes = [row for row in codes if not who or (row["rater"] or "people") in who]
     figures.table(coded(codes, by, own, ask(names)), pictures=True, target=target)
     figures.table(measured(metrics, by), pictures=True, target=target)
+
+
+def _cluster(only: Selection) -> str | None:
+    """What counts as one observation, asked where people took part in several sessions."""
+    number, name = ask(compare.repeated_people, only=only)
+    if not number:
+        return None
+    several = f"{number:,} took part in several, such as {name}"
+    label = f"Count the sessions of one person as one observation ({several})"
+    return compare.PERSON if st.toggle(label, key="person", bind="query-params") else None
+
+
+def _pairs(rows: Sequence[Row]) -> str:
+    is_person = any(row.get("cluster") == compare.PERSON for row in rows)
+    return f"{'People who were in both' if is_person else 'Instances that both ran'} are paired."
 
 
 def comparable(store: Store, only: Selection) -> list[str]:
@@ -240,7 +255,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         name="compared_metrics",
         title="Process and outcome",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points. "
-        "Instances that both ran are paired. p is adjusted by Holm's method, over all metrics. " + HOLDS,
+        f"{_pairs(rows)} p is adjusted by Holm's method, over all metrics. " + HOLDS,
         columns=("Metric", "Rated by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=2,

@@ -36,7 +36,7 @@ from .matrices import rated_codes
 from .matrix import Rated, chosen_books, unit_groups
 from .quantities import Quantity, quantities
 from .rates import audit
-from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
+from .totals import CLUSTER, HEADS, RATES, bounds_of, cluster_of, groups
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
 Clusters = NDArray[np.uint64]
@@ -50,6 +50,11 @@ WEIGHTED = "weighted by 1/π"
 CORRECTED = "corrected by people's labels"
 PEOPLE = "people's labels"
 SEPARATOR = chr(31)
+PERSON = "person"
+"""The cluster of all sessions of the same people."""
+MANY_NAMES = 2
+"""Names of people in a system up to which these are no persons' own."""
+_IS_PERSON = "p.kind = 'human' AND NOT coalesce(p.simulated, false)"
 METRICS = "metrics"
 """The question of all that is measured; those of codes are their codebooks."""
 
@@ -86,13 +91,15 @@ def compare(
     estimator: str = FORMS[0],
     penalty: float = 0.08,
     pair: tuple[str, str] | None = None,
+    cluster: str | None = None,
     only: Selection | None = None,
 ) -> list[dict[str, Any]]:
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
     With a `pair` that one alone, the first minus the second, and p-values corrected for its tests. Instances
     of a task that both groups ran are paired, the rest is compared beside them. `penalty` is the λ of the
-    reward T - λC. UsageError for an unknown group, metric, rater, correction or estimator.
+    reward T - λC. Sessions with the same `cluster`, a field, tag or PERSON, count as one observation in place
+    of the runs of an instance. UsageError for an unknown group, metric, rater, correction or estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
@@ -104,10 +111,12 @@ def compare(
             raters = connection.execute("SELECT DISTINCT rater FROM counted_ratings").fetchall()
             check_rater(rater, (name for (name,) in raters))
         _select(connection, key[1], pair, only)
+        key_of_cluster = None if cluster is None else _cluster_key(connection, cluster)
+        own = cluster_of(connection, [by], key_of_cluster)
         many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
-            *_metric_questions(connection, by, key[1], rater, penalty),
-            *_code_questions(store, connection, by, key[1], rater),
+            *_metric_questions(connection, by, key[1], rater, penalty, own),
+            *_code_questions(store, connection, by, key[1], rater, own),
         ]
     names = sorted({question.name for question in rows})
     if unknown := [name for name in metrics if name not in names]:
@@ -115,7 +124,7 @@ def compare(
     selection = [question for question in rows if not metrics or question.name in metrics]
     return [
         {**row, "statement": f"{row['system']}: {row['statement']}"} if many and row["system"] else row
-        for row in _test(selection, by, pair, correction, estimator)
+        for row in _test(selection, by, pair, correction, estimator, cluster or "instance")
     ]
 
 
@@ -136,6 +145,37 @@ def crowd_questions(store: Store) -> dict[str, int]:
         crowd_sizes = crowds(connection)
     metrics = {codebook: metric for metric, codebook in CODEBOOKS.items()}
     return {metrics[name]: size for name, size in sorted(crowd_sizes.items()) if name in metrics}
+
+
+def repeated_people(store: Store, *, only: Selection | None = None) -> tuple[int, str | None]:
+    """How many people of several took part in several sessions that are no runs of one instance, and one of
+    them: by default their sessions count as independent. 0 in systems with no more than MANY_NAMES of people,
+    or in which one name alone returns: these say who speaks (user, expert), not who it is."""
+    where, values = (only or Selection()).where()
+    query = f"""
+        WITH people AS (
+            SELECT t.system, p.name, count(DISTINCT {CLUSTER}) AS clusters
+            FROM trajectories t JOIN participants p ON p.trajectory_id = t.id
+            WHERE {_IS_PERSON} AND {where} GROUP BY ALL
+        )
+        SELECT coalesce(sum(number), 0)::BIGINT, min(name) FROM (
+            SELECT count(*) FILTER (clusters > 1) AS number, min(name) FILTER (clusters > 1) AS name
+            FROM people GROUP BY system HAVING count(*) > {MANY_NAMES} AND number > 1
+        )
+    """
+    with store.reading() as connection:
+        number, name = execute(connection, query, values).fetchall()[0]
+    return number, name
+
+
+def _cluster_key(connection: duckdb.DuckDBPyConnection, cluster: str) -> str:
+    """The SQL expression over `selected t` of what is the same in a cluster."""
+    if cluster != PERSON:
+        return keys_of(connection, [cluster])[0][1]
+    return (
+        f"(SELECT string_agg(p.name, chr(31) ORDER BY p.name) FROM participants p "
+        f"WHERE p.trajectory_id = t.id AND {_IS_PERSON})"
+    )
 
 
 def _select(
@@ -159,7 +199,12 @@ def _select(
 
 
 def _test(
-    questions: Sequence[Question], by: str, pair: tuple[str, str] | None, correction: str, estimator: str
+    questions: Sequence[Question],
+    by: str,
+    pair: tuple[str, str] | None,
+    correction: str,
+    estimator: str,
+    cluster: str,
 ) -> list[dict[str, Any]]:
     heads: list[dict[str, Any]] = []
     samples: list[tuple[Totals, Totals]] = []
@@ -169,7 +214,7 @@ def _test(
         by_group = question.labelled or question.samples
         names = sorted(by_group) if pair is None else [name for name in pair if name in by_group]
         for first, second in combinations(names, 2):
-            heads.append(_head(question, by, first, second))
+            heads.append(_head(question, by, first, second) | {"cluster": cluster})
             if question.labelled is None:
                 both = question.samples[first], question.samples[second]
                 doubts = [
@@ -276,12 +321,17 @@ def _row(head: dict[str, Any], row: Comparison, correction: str, shared: Collect
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
-    statement = row.statement(what, *head["groups"], noun=noun)
-    return {**head, **asdict(row), "correction": correction, "statement": statement}
+    statement = row.statement(what, *head["groups"], noun=noun, cluster=head["cluster"])
+    return {**head, **asdict(row.named(*head["groups"])), "correction": correction, "statement": statement}
 
 
 def _metric_questions(
-    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None, penalty: float
+    connection: duckdb.DuckDBPyConnection,
+    by: str,
+    expression: str,
+    rater: str | None,
+    penalty: float,
+    cluster: str | None,
 ) -> Iterator[Question]:
     """Every metric, process metrics estimated where ratings lack."""
     connection.execute(f"""
@@ -289,7 +339,7 @@ def _metric_questions(
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
         UNION ALL {reward_query(penalty)}
     """)
-    keys, instances = _keys(by, expression), has_clusters(connection, [by])
+    keys = _keys(by, expression)
     lacking, partial_metrics = process.incomplete_metrics(connection), set[tuple[str, str]]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
@@ -297,7 +347,7 @@ def _metric_questions(
     disputes = only_settled(connection) if rater is None and GOLD in people else set()
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     definitions: dict[str, str | None] = {}
-    for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
+    for group in groups(connection, keys, table="compared", participant="p.kind", cluster=cluster):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
@@ -323,7 +373,7 @@ def _metric_questions(
         yield Question(name, system, METRICS, who, basis, samples, definition=definitions[name])
     designs = Designs(connection)
     for metric, who in sorted(partial_metrics):
-        for question in _process_questions(designs, metric, who, by, keys, instances):
+        for question in _process_questions(designs, metric, who, by, keys, cluster):
             yield question if who in people else replace(question, basis=f"{ESTIMATED}; {JUDGE_ONLY}")
 
 
@@ -333,11 +383,11 @@ def _process_questions(
     rater: str,
     by: str,
     keys: Sequence[str],
-    instances: bool,
+    cluster: str | None,
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
     by_system: dict[str | None, dict[str, Process]] = {}
-    groups = places(designs.connection, keys, instances=instances)
+    groups = places(designs.connection, keys, cluster=cluster)
     for values, row in process.estimates(designs, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
             by_system.setdefault(_system(by, values), {})[str(values[-1])] = row
@@ -356,7 +406,12 @@ def _system(by: str, values: Sequence[str | None]) -> str | None:
 
 
 def _code_questions(
-    store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
+    store: Store,
+    connection: duckdb.DuckDBPyConnection,
+    by: str,
+    expression: str,
+    rater: str | None,
+    cluster: str | None,
 ) -> Iterator[Question]:
     """Every code that people labelled, of a judge corrected by their labels, and others by each rater's own;
     those of a crowd's people only where one is asked for."""
@@ -382,7 +437,7 @@ def _code_questions(
         and book not in (disputes if name == GOLD else crowd_sizes if kind == "human" else ())
     }
     weighted = _weigh(connection, own, by, expression)
-    for question in list(_rater_questions(store, connection, by, expression, weighted)):
+    for question in list(_rater_questions(store, connection, by, expression, weighted, cluster)):
         if (question.family, question.rater) not in own:
             continue
         by_people = (question.family, question.name) in people
@@ -393,7 +448,7 @@ def _code_questions(
             if (question.family, question.rater) in weighted:
                 basis += f"; {WEIGHTED}"
             yield replace(question, basis=basis)
-    group_of = _groups_of(connection, by, expression) if books else {}
+    group_of = _groups_of(connection, by, expression, cluster) if books else {}
     for book in books:
         grouping: Grouping | None = None
         for code in rated_codes(connection, book):
@@ -437,11 +492,11 @@ def _weigh(
 
 
 def _groups_of(
-    connection: duckdb.DuckDBPyConnection, by: str, expression: str
+    connection: duckdb.DuckDBPyConnection, by: str, expression: str, cluster: str | None
 ) -> dict[str, tuple[Group, int]]:
     """Id of each selected trajectory -> its group and its cluster."""
-    cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
-    query = f"SELECT t.id, t.system, {expression}, {cluster} FROM selected t"
+    of_session = cluster or "hash('t', t.id)"
+    query = f"SELECT t.id, t.system, {expression}, {of_session} FROM selected t"
     return {
         key: ((None if by == "system" else system, None if value is None else str(value)), number)
         for key, system, value, number in connection.execute(query).fetchall()
@@ -473,6 +528,7 @@ def _rater_questions(
     by: str,
     expression: str,
     weighted: Collection[tuple[str, str]],
+    cluster: str | None,
 ) -> Iterator[Question]:
     """For each rater the share of units with each code, or label, and on a scale the mean: of what it rated,
     or where that has `weights`, of all that it stands for."""
@@ -493,9 +549,8 @@ def _rater_questions(
             AND (w.weight IS NOT NULL OR (c.codebook, c.rater) NOT IN (SELECT (codebook, rater) FROM weights))
     """)
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
-    instances = has_clusters(connection, [by])
     keys, limits = _keys(by, expression), lambda metric: bounds[metric.partition(SEPARATOR)[0]]
-    for group in groups(connection, keys, table="coded", instances=instances, bounds=limits):
+    for group in groups(connection, keys, table="coded", cluster=cluster, bounds=limits):
         if group.keys[-1] is not None and group.totals.n:
             name, rater, sample = group.head[0] or "", group.head[2], group.totals
             if (name.partition(SEPARATOR)[0], rater) in weighted and not sample.yes_no:

@@ -15,7 +15,6 @@ from ...schemas.text import count_of
 from ..store import execute
 from ..store.connection import insert_columns
 from .designs import Designs
-from .totals import CLUSTER
 
 CODEBOOKS = {
     "initiative_entropy": "initiative",
@@ -83,12 +82,12 @@ class Process:
     untested: str | None = None
 
 
-def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tuple[str | None, ...]]:
+def places(connection: Any, keys: Sequence[str], *, cluster: str | None) -> list[tuple[str | None, ...]]:
     """The groups' key values; the table `places` numbers `selected` trajectories, groups and clusters.
 
-    See `totals.groups` for keys and instances.
+    See `totals.groups` for keys and clusters.
     """
-    cluster = CLUSTER if instances else "hash(t.id)"
+    cluster = cluster or "hash(t.id)"
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     columns = [f"key_{i}" for i in range(len(keys))]
     same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in columns) or "true"

@@ -203,6 +203,14 @@ class Rated:
             votes[has_gold] = np.eye(len(self.book.labels))[self.of(rater)[has_gold]]
         return votes
 
+    def voters(self) -> Ints:
+        """How many annotators' labels the label of a unit (units,) is of; 0 where gold settled it."""
+        answers = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
+        numbers: Ints = (answers >= 0).sum(1)
+        for rater in self.gold:
+            numbers[self.of(rater) >= 0] = 0
+        return numbers
+
     def consensus(self) -> Ints:
         """What people agree on (units,): gold, else their majority; a tie is UNCLEAR, no answer MISSING."""
         columns = [self.raters.index(rater) for rater in self.humans]

@@ -32,8 +32,8 @@ from .totals import (
     SILENT,
     Group,
     Named,
+    cluster_of,
     groups,
-    has_clusters,
     named_in,
     sizes_of,
     stated_in,
@@ -182,13 +182,13 @@ def _group_rows(
     connection: Any, keys: list[tuple[str, str]], metric_names: Sequence[str] | None
 ) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
-    instances, lacking = has_clusters(connection, names), process.incomplete_metrics(connection)
+    cluster, lacking = cluster_of(connection, names), process.incomplete_metrics(connection)
     sizes = sizes_of(connection, expressions)
     sessions, outcome_sessions = named_in(connection, sizes), stated_in(connection, sizes)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
     there: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
-    for group in groups(connection, expressions, instances=instances, only=metric_names):
+    for group in groups(connection, expressions, cluster=cluster, only=metric_names):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
@@ -202,7 +202,7 @@ def _group_rows(
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     yield from _missing_outcomes(names, there, {tuple(keys) for _, *keys in sizes}, outcome_sessions)
-    numbered = places(connection, expressions, instances=instances) if raters else []
+    numbered = places(connection, expressions, cluster=cluster) if raters else []
     designs = Designs(connection)
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(designs, metric, rater, numbered, definition=definition)

@@ -46,8 +46,7 @@ def needs(
 
 
 def _of_rate(row: Rate, target: float) -> Need:
-    # Where people differ on units, no number of labels settles the corpus: the interval says so.
-    units = _units(row.n_human, row, target, None if row.n_divided else row.n_units)
+    units = _units(row.n_human, row, target, row.n_units, row.between_people)
     return Need(
         codebook=row.codebook,
         code=row.code,
@@ -103,8 +102,10 @@ def _reason(row: Rate | Agreement, units: int | None, most: int) -> str | None:
     return f"more than the {most:,} units that can have a label" if units > most else None
 
 
-def _units(n: int, row: Rate | Agreement, target: float, corpus: int | None = None) -> int | None:
+def _units(
+    n: int, row: Rate | Agreement, target: float, corpus: int | None = None, between_people: float = 0.0
+) -> int | None:
     """Units for ± `target`; None without an interval."""
     if row.low is None or row.high is None:
         return None
-    return units_as_before(n, (row.high - row.low) / 2, target, corpus)
+    return units_as_before(n, (row.high - row.low) / 2, target, corpus, between_people)

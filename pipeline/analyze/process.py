@@ -71,7 +71,7 @@ def estimates(
 
 def ranges(designs: Designs, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
     """Id of each selected trajectory with unrated units -> share answered, and least and greatest value."""
-    places(designs.connection, (), instances=False)
+    places(designs.connection, (), cluster=None)
     counts, _, numbers = session_counts(designs, CODEBOOKS[metric], rater)
     ids = dict(designs.connection.execute("SELECT session, id FROM places").fetchall())
     rest = np.flatnonzero((counts.answers < counts.units).any(1))

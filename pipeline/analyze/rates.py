@@ -100,7 +100,8 @@ def audit(
     alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
     stand alone, in all units.
     """
-    human, split = human_labels(code, quantity)
+    human, spread = human_labels(code, quantity)
+    split = spread > _ROUNDING
     answers = None if judge is None else code.of(judge)
     if answers is not None and not (answers != MISSING).any():
         return None
@@ -134,7 +135,8 @@ def audit(
         inclusion=inclusion,
         clusters=None if code.trajectories is None else code.trajectories[corpus],
         design=code.design.strata[corpus],
-        split=split[corpus] if quantity.is_mean else None,
+        spread=spread[corpus] if quantity.is_mean else None,
+        people=code.voters()[corpus],
     )
     if answers is not None:
         own = quantity.judged(own, answers[corpus])
@@ -176,6 +178,7 @@ def _rate(
         n_unclear=outcome.n_unclear,
         n_skipped=outcome.n_skipped,
         n_divided=own.n_divided,
+        between_people=own.between_people,
         rate_if_unclear_absent=quantity.value(outcome.rate_if_unclear_absent),
         rate_if_unclear_present=quantity.value(outcome.rate_if_unclear_present),
         reason=outcome.reason,
@@ -208,9 +211,9 @@ def _with_model(own: Audit, code: Rated, quantity: Quantity, labels: str, estima
     )
 
 
-def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bool_]]:
+def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, Floats]:
     """(units,) the place from 0 to 1 of gold's label, else the mean of the annotators', else UNCLEAR where
-    one of them said so, ERROR where all skipped it, or MISSING; (units,) where people differ.
+    one of them said so, ERROR where all skipped it, or MISSING; (units,) the variance of their labels.
 
     What is estimated is the label that a person of these gives on average. Dropping the units on which two
     disagree would leave out most of the positive ones where a code is rare.
@@ -219,7 +222,7 @@ def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bo
     usable = votes.sum(1) > 0
     means = votes @ quantity.places
     human = np.where(usable, np.clip(means, 0, 1), code.missing_labels)
-    return human.astype(np.float64), votes @ quantity.places**2 - means**2 > _ROUNDING
+    return human.astype(np.float64), np.maximum(0.0, votes @ quantity.places**2 - means**2)
 
 
 def _of_people(code: Rated, is_labelled: NDArray[np.bool_], split: NDArray[np.bool_]) -> str:

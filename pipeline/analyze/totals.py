@@ -62,14 +62,18 @@ def bounds_of(metric: str) -> Bounds:
     return BOUNDS.get(metric, ANY)
 
 
-def has_clusters(connection: Any, by: Sequence[str]) -> bool:
-    """Whether any two of the `selected` trajectories are runs of one instance, unless instances are the
-    groups."""
-    if "instance" in by:
-        return False
-    query = f"SELECT count(*) > count(DISTINCT {CLUSTER}) FROM selected t"
-    row = first_row(connection, query)
-    return bool(row and row[0])
+def cluster_of(connection: Any, by: Sequence[str], key: str | None = None) -> str | None:
+    """The cluster of a trajectory `t` (SQL) where any two of those `selected` share one, else None.
+
+    Clusters are the runs of an instance, unless instances are the groups, or what has the same `key` (SQL).
+    """
+    if key is None and "instance" in by:
+        return None
+    cluster = CLUSTER
+    if key is not None:
+        cluster = f"CASE WHEN ({key}) IS NULL THEN hash('t', t.id) ELSE hash('c', t.system, {key}) END"
+    row = first_row(connection, f"SELECT count(*) > count(DISTINCT {cluster}) FROM selected t")
+    return cluster if row and row[0] else None
 
 
 def groups(
@@ -78,19 +82,19 @@ def groups(
     *,
     table: str = "chosen",
     participant: str = "m.participant",
-    instances: bool = True,
+    cluster: str | None = CLUSTER,
     only: Sequence[str] | None = None,
     bounds: Callable[[str], Bounds] = bounds_of,
 ) -> Iterator[Group]:
     """Every metric of every group, from the measures in `table` of the trajectories in `selected`.
 
     `keys` are SQL expressions over `trajectories t`; `participant` tells apart those of a trajectory
-    (expression over the measure m and its participant p); `instances` makes runs of one instance a cluster.
-    `bounds` are those of a metric's values.
+    (expression over the measure m and its participant p); `cluster` (SQL) is that of a trajectory, None
+    for its own. `bounds` are those of a metric's values.
     """
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     shares, unscored = _shares(connection, table), _unscored(connection, table, names)
-    cluster = CLUSTER if instances else "hash('t', t.id)"
+    cluster = cluster or "hash('t', t.id)"
     heads = f"m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names}"
     party = "LEFT JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
     measures = f"""

@@ -168,6 +168,13 @@ def compare(
         str, typer.Option(help="Estimator of corrected rates: post_stratified or ppi.")
     ] = "post_stratified",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Count sessions with the same value of this field or tag as one observation, and pair them "
+            "across groups; person: those of the same people. Default: runs of one instance."
+        ),
+    ] = None,
     where: Where = None,
     json: Json = False,
 ) -> None:
@@ -183,16 +190,23 @@ def compare(
         estimator=estimator,
         penalty=penalty,
         pair=_pair(groups),
+        cluster=cluster,
         only=only,
     )
     without, every = comparing.ungrouped(here, by, only=only)
+    people_count, name = comparing.repeated_people(here, only=only) if cluster is None else (0, None)
     if json:
-        emit({"rows": rows, "without_group": without})
+        emit({"rows": rows, "without_group": without, "repeated_people": people_count})
         return
     for row in rows:
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
+    if people_count:
+        say(
+            f"{people_count:,} people (such as {name}) took part in several sessions, which count as "
+            "independent here: `--cluster person` counts those of one person as one observation"
+        )
     crowds = comparing.crowd_questions(here) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")

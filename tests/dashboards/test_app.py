@@ -40,6 +40,7 @@ from coaudit.pipeline.store.queries.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
 from tests.pipeline.advise import games
+from tests.pipeline.analyze.test_compare import PEOPLE, studied
 
 PAGES = (
     "overview",
@@ -212,6 +213,23 @@ def test_the_overview_answers_three_questions_and_says_what_is_left(here: Path) 
     ]
     assert _html(test).count('class="interval"') >= 5
     assert "coaudit judge --codebook failures --rater judge-large --model" in _html(test)
+
+
+@pytest.mark.slow
+def test_sessions_of_one_person_can_count_as_one_observation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = studied(tmp_path, PEOPLE, [5, 4, 3, 4, 3, 2, 4, 2])
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(store.workspace.path))
+    test = _run("compare", a="a", b="b")
+    (toggle,) = (one for one in test.toggle if "one person" in one.label)
+    assert "8 took part in several, such as Ada" in toggle.label
+    pages = [_read(_html(test)), _read(_html(toggle.set_value(True).run()))]
+    for page, cluster in zip(pages, (None, "person"), strict=True):
+        rows = compare.compare(store, "condition", cluster=cluster)
+        (row,) = (row for row in rows if row["metric"] == "outcome:score")
+        assert f"{row['high']:.2f}, n = 24{row['p_adjusted']:.3f}" in page
+    assert "People who were in both are paired." in pages[1]
 
 
 @pytest.mark.slow

@@ -63,6 +63,10 @@ def test_frames_say_what_the_command_line_says(ran: dict[str, Any], coaudit: Coa
         assert frame["value" if name != "rates" else "rate"].to_list() == [
             row["value" if name != "rates" else "rate"] for row in rows
         ]
+    compared = coaudit("compare", "--by", "task", "--cluster", "person", "--json", **where).json["rows"]
+    frame = ws.compare("task", cluster="person")
+    assert frame.schema == face.open("nothing").compare("task").schema
+    assert frame["statement"].to_list() == [row["statement"] for row in compared]
     listed = coaudit("trajectory", "list", "--json", **where).json["rows"]
     assert ws.trajectories()["id"].to_list() == [row["id"] for row in listed]
 

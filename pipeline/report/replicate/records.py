@@ -16,7 +16,7 @@ from ....schemas import Metric, Trajectory
 from ...analyze import metrics
 from ...analyze.choice import choose
 from ...analyze.counts import CODEBOOKS as RATED
-from ...analyze.totals import groups, has_clusters
+from ...analyze.totals import cluster_of, groups
 from ...store import Selection, Store, dictionaries
 from ...systems import OF_ONE
 from ..build import best_rater
@@ -123,8 +123,8 @@ class Records:
         raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
         with self.store.reading() as connection:
             choose(connection, definition=variant, only=Selection(ids=ids))
-            instances = has_clusters(connection, ())
-            tasks = list(groups(connection, ["t.task"], only=[raw], instances=instances))
+            cluster = cluster_of(connection, ())
+            tasks = list(groups(connection, ["t.task"], only=[raw], cluster=cluster))
         left_out = self._left_out(records, metric, None, variant)
         with_value = [task.totals for task in tasks if task.totals.value is not None]
         empty = [task.reason for task in tasks if task.totals.value is None and task.reason in without]

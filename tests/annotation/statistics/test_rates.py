@@ -291,6 +291,60 @@ def test_a_label_that_is_the_mean_of_several_counts_as_such() -> None:
     assert 0.75 < (found.high - found.low) / 0.08 / ((whole.high - whole.low) / 0.12) < 1.25
 
 
+def width(audit: Audit, estimator: str | None = None) -> float:
+    found = rate(audit, estimator)
+    assert found.low is not None and found.high is not None
+    return found.high - found.low
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "difference", "hajek", "human_only", "ppi"])
+def test_one_unit_on_which_people_differ_hardly_changes_an_interval(estimator: str) -> None:
+    """It took the whole correction for the finite corpus away: the interval of 200 of 250 units was 2.2 times
+    as wide."""
+    human = np.where(np.arange(250) < 200, np.arange(250) % 4 == 0, MISSING)
+    judge = (np.arange(250) % 5 == 0).astype(np.int64)
+    agreed = width(Audit(human, judge), estimator)
+    for number, most in ((1, 1.05), (2, 1.06), (10, 1.3)):
+        differing = human.astype(np.float64)
+        differing[np.flatnonzero(human == 0)[:number]] = 0.5
+        assert 0.95 < width(Audit(differing, judge), estimator) / agreed < most
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "difference", "hajek"])
+def test_of_a_corpus_that_is_labelled_whole_the_variance_between_people_stays(estimator: str) -> None:
+    """s²/m of each unit: ½/2 where two people differ, ⅓/3 where one of three does; of single labels the mean
+    s² of the others, 0 where gold settled it."""
+    human = np.concatenate([np.tile([0.0, 1.0], 180), np.full(40, 0.5)])
+    found = width(Audit(human, people=np.full(400, 2)), estimator)
+    assert found == pytest.approx(2 * 1.96 * (40 * 0.25) ** 0.5 / 400, rel=0.05)
+    thirds = width(Audit(np.where(human == 0.5, 1 / 3, human), people=np.full(400, 3)), estimator)
+    assert thirds == pytest.approx(2 * 1.96 * (40 / 9) ** 0.5 / 400, rel=0.05)
+    people = np.where(np.arange(400) < 200, 1, 2)  # 40 of 200 pairs differ: s² is .1 on average
+    alone = width(Audit(human, people=people), estimator)
+    assert alone == pytest.approx(2 * 1.96 * (40 * 0.25 + 200 * 0.1) ** 0.5 / 400, rel=0.05)
+    settled = width(Audit(human, people=np.where(np.arange(400) < 200, 0, 2)), estimator)
+    assert settled == pytest.approx(found, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fraction", [0.1, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("judged", [False, True])
+def test_intervals_hold_the_rate_where_people_differ(fraction: float, judged: bool) -> None:
+    """Without the correction they held it in .97 to 1 where .6 of the units or more had labels."""
+    rng, held = np.random.default_rng(3), []
+    for _ in range(300):
+        one = np.where(rng.random(400) < 0.3, 0.5, rng.random(400) < 0.3)  # of what people say
+        pairs = rng.random((2, 400)) < one
+        people = np.where(rng.random(400) < 0.5, 1, 2)
+        human = np.where(people == 1, pairs[0], pairs.mean(0))
+        human[rng.permutation(400)[round(400 * fraction) :]] = MISSING
+        judge = (rng.random(400) < np.where(one > rng.random(400), 0.8, 0.1)).astype(np.int64)
+        found = rate(Audit(human, judge if judged else None, people=people), resamples=1000)
+        assert found.low is not None and found.high is not None
+        held.append(found.low <= one.mean() <= found.high)
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
 @pytest.mark.parametrize("estimator", ["post_stratified", "difference", "hajek", "human_only"])
 def test_a_corpus_without_a_positive_label_may_still_have_some(estimator: str) -> None:
     human = np.concatenate([np.zeros(100), np.full(900, MISSING)])
@@ -393,7 +447,7 @@ def test_ppi_of_a_scale_takes_a_missing_number_of_the_judge_for_the_mean_of_the_
     score[[5, 150]] = np.nan
     judge = np.where(np.isnan(score), UNCLEAR, np.nan_to_num(4 * score)).astype(np.int64)
     human, labelled = np.where(np.arange(200) < 40, truth, MISSING), np.arange(200) < 40
-    found = rate(Audit(human, judge, score=score, split=np.zeros(200, dtype=bool)), "ppi")
+    found = rate(Audit(human, judge, score=score, spread=np.zeros(200)), "ppi")
     filled = np.where(np.isnan(score), np.nanmean(score), score)
     slope, level = np.polyfit(filled[labelled], truth[labelled], 1)
     assert found.rate == pytest.approx(slope * filled.mean() + level)

@@ -272,6 +272,62 @@ def test_what_few_heavy_sessions_lack_others_may_have(tmp_path: Path) -> None:
     assert row["low"] < -0.3 and row["high"] > 0.3
 
 
+PEOPLE = ["Ada", "Bea", "Cem", "Dov", "Eva", "Fay", "Gus", "Hal"]
+
+
+def studied(folder: Path, names: list[str], values: list[float], **head: str) -> Store:
+    """Three sessions of each of eight people, the first twelve sessions in a; `values` are one a person."""
+    lines = []
+    for number in range(24):
+        name, own = f"s{number}", {"score": values[number // 3], "success": float(values[number // 3] > 3)}
+        trajectory, event, *outcomes = session(number, "ab"[number // 12], own)
+        person = [{"name": names[number // 3], "kind": "human"}]
+        lines += [{**trajectory, **head, "participants": [*trajectory["participants"], *person]}, event]
+        lines += [{**event, "actor": names[number // 3], "text": name}, *outcomes]
+    store = made(folder / "workspace")
+    take(store, write_lines(folder / "log.jsonl", lines))
+    return store
+
+
+def test_sessions_of_one_person_can_count_as_one_observation(coaudit: Coaudit, tmp_path: Path) -> None:
+    """Eight people with three sessions each, and what they get depends on who they are: by sessions every
+    difference is significant. In simulation .28 of groups that are alike differed."""
+    store = studied(tmp_path, PEOPLE, [5, 4, 3, 4, 3, 2, 4, 2])
+    (alone,) = compare.compare(store, "condition", metrics=["outcome:score"])
+    assert alone["p_value"] < 0.01 and alone["alone"] == (12, 12)
+    (row,) = compare.compare(store, "condition", metrics=["outcome:score"], cluster="person")
+    assert (row["effect"], row["alone"], row["cluster"]) == (alone["effect"], (4, 4), "person")
+    assert row["p_value"] > 0.05 and "n=12 + 12 (of 4 + 4 people)" in row["statement"]
+    place = store.workspace.path
+    shown = coaudit("--workspace", place, "compare", "--by", "condition")
+    assert "8 people (such as Ada) took part in several sessions" in shown.err
+    told = coaudit("--workspace", place, "compare", "--by", "condition", "--json").json
+    assert told["repeated_people"] == 8
+    clustered = coaudit("--workspace", place, "compare", "--by", "condition", "--cluster", "person")
+    assert "took part" not in clustered.err and "(of 4 + 4 people)" in clustered.out
+
+
+def test_a_person_who_was_in_both_groups_is_paired(tmp_path: Path) -> None:
+    store = studied(tmp_path, PEOPLE[:4] * 2, [5, 4, 3, 4, 4, 3, 2, 3])
+    (row,) = compare.compare(store, "condition", metrics=["outcome:score"], cluster="person")
+    assert (row["pairs"], row["alone"], row["effect"]) == (4, (0, 0), 1)
+    assert "(4 people paired)" in row["statement"]
+
+
+def test_names_that_say_who_speaks_are_no_people(tmp_path: Path) -> None:
+    store = studied(tmp_path, ["user"] * 8, [5.0] * 8)
+    assert compare.repeated_people(store) == (0, None)
+    runs_of_one = studied(tmp_path / "instances", PEOPLE, [5.0] * 8, instance="one")
+    assert compare.repeated_people(runs_of_one) == (0, None)
+
+
+def test_a_reason_names_the_groups(store: Store) -> None:
+    rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="bot", rater_kind="llm") for n in range(8)])
+    rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="ann", rater_kind="human") for n in range(4)])
+    (row,) = compare.compare(store, "condition", metrics=["initiative"], rater="bot")
+    assert row["reason"] == "b: no human label"
+
+
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "condition") == (1, 9)
     assert compare.ungrouped(store, "system") == (0, 9)

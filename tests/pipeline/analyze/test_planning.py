@@ -44,8 +44,12 @@ def test_each_figure_needs_what_its_own_interval_says(store: Store) -> None:
     (mean,) = rates.rates(store, ["scale"])
     assert rows[0].target == pytest.approx(0.1), "of labels from 1 to 3"
     assert (rows[0].value, rows[0].low, rows[0].high, rows[0].n) == (mean.rate, mean.low, mean.high, 36)
-    expected = ceil(36 * (half(mean) / 0.1) ** 2)
-    assert mean.n_divided == 4 and rows[0].units == expected, "no number of labels settles the corpus"
+    # Places by the judge's label: 0 (10), ¼ (2); 0 (2), ½ (8), 1 (2); 1 (8), ¾ (2), ½ (2). Of ¼ and ¾, ½²/4.
+    between = 4 * 0.0625 / (5 / 48 + 1 + 7 / 16)
+    assert mean.n_divided == 4 and mean.between_people == pytest.approx(between)
+    rest = (1 - between) / 48
+    expected = ceil(1 / (rest + (1 / 36 - rest) * (0.1 / half(mean)) ** 2))
+    assert rows[0].units == expected, "labels of all units settle what lies between units alone"
     assert rows[0].more == max(0, expected - 36)
     kappa = agreement.of_workspace(store, ["kind"])
     (people,) = (r for r in kappa if r.coefficient == "cohen_kappa" and r.raters == ("ann", "bob"))
