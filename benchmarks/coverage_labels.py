@@ -106,7 +106,7 @@ def once(what: str, design: str, margins: str, judge: str, n: int) -> Callable[[
             np.where(units > 0, places.mean(0), MISSING),
             inclusion=inclusion,
             clusters=np.arange(N) // SIZE if "clustered" in design else None,
-            split=np.ptp(places, axis=0) > 0 if of.is_mean else None,
+            spread=places.var(0) if of.is_mean else None,
         )
         if "alone" not in design:
             audit = of.judged(audit, answers)

@@ -175,13 +175,14 @@ def labelled(design: str, kind: str, prevalence: float, overlap: float, n: int) 
         alone = rng.random(N) >= overlap
         said[alone, rng.integers(2, size=N)[alone]] = MISSING
         said[units == 0] = MISSING
-        label = np.where(said >= 0, said, 0).sum(1) / np.maximum((said >= 0).sum(1), 1)
+        people = (said >= 0).sum(1)
+        label = np.where(said >= 0, said, 0).sum(1) / np.maximum(people, 1)
         truth = float(np.where(so == 1, 0.7, 0.03).mean())
         if kind == "adjudicated":
-            label = np.where(label == 0.5, so, label)
+            label, people = np.where(label == 0.5, so, label), np.where(label == 0.5, 0, people)
             truth = float(np.where(so == 1, 0.7**2 + 2 * 0.7 * 0.3, 0.03**2).mean())
         clusters = np.arange(N) // SIZE if clustered else None
-        audit = Audit(np.where(units > 0, label, MISSING), judge, inclusion, clusters)
+        audit = Audit(np.where(units > 0, label, MISSING), judge, inclusion, clusters, people=people)
         if kind == "model":
             value, interval = dawid_skene(audit, said, with_judge=True, resamples=300, seed=seed)
             return float(so.mean()), value, interval
@@ -262,6 +263,7 @@ def rows(samples: int) -> Iterator[str]:
             (0.0, 0.25, 0.5, 1.0),
             (200,),
         ),
+        *product(("even", "clustered"), ("mean",), (0.02, 0.05, 0.2), (0.25, 1.0), (1000, N)),
         *product(("even", "by judge"), ("adjudicated",), (0.02, 0.05, 0.2), (1.0,), (200,)),
         *product(("even",), ("model",), (0.02, 0.05, 0.2), (0.5, 1.0), (200, 600)),
     ]
