@@ -30,9 +30,13 @@ test: setup lint
 test-fast: setup
 	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow and not long"
 
-# All but the slow tests once more with the newest versions that pyproject.toml admits, and with the oldest, on the
-# system's own Python where that is a 3.11: Debian's 3.11.2 lacks what later ones of it have.
+NEWEST = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d ~/.pyenv/versions/3.1[2-9]*/bin/python3 2>/dev/null | sort -rV); do $$python -c 'import sys; print(sys.executable)' 2>/dev/null && break; done)
+
+# All but the slow tests once more with the newest versions that pyproject.toml admits, on the newest Python that
+# is here, and with the oldest, on the system's own Python where that is a 3.11: Debian's 3.11.2 lacks what later
+# ones of it have.
 test-newest: RESOLUTION := highest
+test-newest: PYTHON = $(or $(NEWEST),python3)
 # Inspect's own reader needs other versions than those of .ci/constraints.txt.
 test-newest: EXTRAS := dev,inspect
 test-oldest: EXTRAS := dev
