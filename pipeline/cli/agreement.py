@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -198,8 +198,8 @@ def compare(
     if json:
         emit({"rows": rows, "without_group": without, "repeated_people": people_count})
         return
-    for row in rows:
-        tell(row["statement"])
+    for line in _statements(rows):
+        tell(line)
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
     if people_count:
@@ -213,6 +213,21 @@ def compare(
     if not rows:
         which = "trajectories" if only is None else "these trajectories"
         say(f"nothing to compare: within each system, all {which} have one {by}; try another --by")
+
+
+def _statements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each comparison; what two groups have the same is named in one line behind them."""
+    many = len({row["system"] for row in rows}) > 1
+    same: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        if row["effect"] == 0 and row["low"] is None:
+            rater = f" ({row['rater']})" if row["rater"] else ""
+            prefix = f"{row['system']}: " if many and row["system"] else ""
+            same.setdefault((prefix, *row["groups"]), []).append(f"{row['metric']}{rater} {row['first']:.3f}")
+        else:
+            yield row["statement"]
+    for (prefix, first, second), names in same.items():
+        yield f"{prefix}nothing to test, the same in {first} and {second}: {', '.join(names)}"
 
 
 def _pair(groups: str) -> tuple[str, str] | None:

@@ -27,3 +27,20 @@ def test_what_some_sessions_lack_is_not_said_of_the_workspace(
     talk = team(("human", "Hi"), ("agent", "Ho"))
     holding(workspace, [talk.model_copy(update={"id": "a", "native_id": "a", "task": "a b"})])
     assert words in coaudit(*command, "--where", "task=a b", status=status).err
+
+
+def test_what_two_groups_have_the_same_is_one_line_behind_the_others(
+    workspace: Path, coaudit: Coaudit
+) -> None:
+    words = {"a": ("Ho",), "b": ("Ho", "Hm"), "c": ("Ho",), "d": ("Ho", "Hm", "Ha")}
+    talks = [
+        team(("human", "Hi"), *(("agent", word) for word in said)).model_copy(
+            update={"id": name, "native_id": name, "condition": "slow" if name in "ab" else "fast"}
+        )
+        for name, said in words.items()
+    ]
+    holding(workspace, talks)
+    lines = coaudit("compare", "--by", "condition").out.splitlines()
+    assert lines[-1].startswith("nothing to test, the same in fast and slow: ")
+    assert "messages of human 1.000" in lines[-1] and "messages of human" not in "".join(lines[:-1])
+    assert any(line.startswith("messages of agent: 2.000 (fast) against 1.500 (slow)") for line in lines)
