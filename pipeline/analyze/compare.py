@@ -149,26 +149,31 @@ def crowd_questions(store: Store) -> dict[str, int]:
 
 
 def repeated_people(
-    store: Store, *, cluster: str | None = None, only: Selection | None = None
+    store: Store, by: Sequence[str] = (), *, cluster: str | None = None, only: Selection | None = None
 ) -> tuple[int, str | None]:
-    """How many people of several took part in several clusters, and one of them: sessions that are no runs of
-    one instance, or by PERSON those of unlike teams. These count as independent.
+    """How many people of several took part in several clusters of a group, and one of them: sessions that are
+    no runs of one instance, or by PERSON those of unlike teams. These count as independent.
 
     Names that are in every session of a system say who speaks (user, expert), not who it is; so do those of a
     system that has no more than MANY_NAMES, or in which one name alone returns.
     """
     where, values = (only or Selection()).where()
     with store.reading() as connection:
+        groups = "".join(f", {expression}" for _, expression in keys_of(connection, by))
         key = CLUSTER if cluster is None else f"hash({_cluster_key(connection, cluster)})"
         query = f"""
             WITH sessions AS (
-                SELECT t.id, t.system, {key} AS cluster, count(*) OVER (PARTITION BY t.system) AS every
+                SELECT t.id, t.system, {key} AS cluster, count(*) OVER (PARTITION BY t.system) AS every,
+                    hash('g'{groups}) AS place
                 FROM trajectories t WHERE {where}
-            ), people AS (
-                SELECT s.system, p.name, count(DISTINCT s.cluster) AS clusters,
-                    count(*) = any_value(every) AS always
+            ), places AS (
+                SELECT s.system, p.name, s.place, count(DISTINCT s.cluster) AS clusters, count(*) AS own,
+                    any_value(every) AS every
                 FROM sessions s JOIN participants p ON p.trajectory_id = s.id
                 WHERE {_IS_PERSON} GROUP BY ALL
+            ), people AS (
+                SELECT system, name, max(clusters) AS clusters, sum(own) = any_value(every) AS always
+                FROM places GROUP BY ALL
             )
             SELECT coalesce(sum(number), 0)::BIGINT, min(name) FROM (
                 SELECT count(*) FILTER (clusters > 1 AND NOT always) AS number,

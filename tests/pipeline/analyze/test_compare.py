@@ -321,6 +321,23 @@ def test_names_that_say_who_speaks_are_no_people(tmp_path: Path) -> None:
     assert compare.repeated_people(runs_of_one) == (0, None)
 
 
+def test_metrics_say_that_people_took_part_in_several_sessions_of_a_group(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """Intervals took them as independent without a word; by round each person has one session a group."""
+    lines = []
+    for number in range(12):
+        trajectory, event = session(number, None, {})
+        trajectory["participants"].append({"name": PEOPLE[number // 3], "kind": "human"})
+        lines += [{**trajectory, "tags": {"round": str(number % 3)}}, event]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    shown = coaudit("--workspace", store.workspace.path, "metrics")
+    assert "4 people (such as Ada) took part in several sessions, which count as independent" in shown.err
+    by_round = coaudit("--workspace", store.workspace.path, "metrics", "--by", "round")
+    assert "took part" not in by_round.err
+
+
 def test_names_in_every_session_say_who_speaks(tmp_path: Path) -> None:
     """A log of roles warned, and by these people all its sessions were one observation."""
     lines = []
