@@ -113,8 +113,8 @@ def audit(
     corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
     unasked = int((~corpus).sum())
     unused = int(((human != MISSING) & ~corpus).sum())
-    people, spoken = code.voters(), dispersion(code, quantity)
-    is_open = split | ((people == 1).any() & (spoken > _ROUNDING))
+    people, of_several = code.voters(), dispersion(code, quantity)
+    is_open = split | ((people == 1).any() & (of_several > _ROUNDING))
     human, inclusion, assumed = _with_inclusion(human[corpus], is_open[corpus], code.design.where(corpus))
     if unasked:
         units = count_of(int(corpus.sum()), "unit", "units")
@@ -139,7 +139,7 @@ def audit(
         design=code.design.strata[corpus],
         spread=spread[corpus] if quantity.is_mean else None,
         people=people[corpus],
-        dispersion=spoken[corpus],
+        dispersion=of_several[corpus],
     )
     if answers is not None:
         own = quantity.judged(own, answers[corpus])
