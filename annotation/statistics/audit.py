@@ -37,6 +37,8 @@ class Audit:
     that a unit has from several people; None where labels are 0 or 1.
 
     `people` (N,) are how many people's labels a unit's is the mean of, 0 where that is settled; None: two's.
+    `dispersion` (N,) is s² of what several people said of a unit, whether that has been settled since or not,
+    NaN where there are no several; None: of the labels that are not settled.
     """
 
     human: Floats | Ints
@@ -48,6 +50,7 @@ class Audit:
     groups: Ints | None = None
     spread: Floats | None = None
     people: Ints | None = None
+    dispersion: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.human)
@@ -92,27 +95,33 @@ class Audit:
         """(labelled,) how far each label might vary had others of these people given it: s²/m of m people's.
 
         A single label has the mean s² of units with several that have the judge's same label, or where there
-        are none of all; a settled one has none.
+        are none of all; a settled one has none. Units that were settled since count for that mean: they are
+        those on which people differed.
         """
-        spreads, strata = self._spreads, self.strata[self.labelled]
-        people = np.full(len(spreads), 2) if self.people is None else self.people[self.labelled]
-        several = people > 1
+        one, strata = self._dispersion, self.strata[self.labelled]
+        people = np.full(len(one), 2) if self.people is None else self.people[self.labelled]
+        several = ~np.isnan(one)
         if not several.any():
             return np.zeros(len(people))
-        one = np.where(several, spreads * people / np.maximum(people - 1, 1), 0.0)
+        one = np.where(several, one, 0.0)
         sums, weights = one * self.weights, several * self.weights
         _, of_unit = np.unique(strata, return_inverse=True)
         totals = np.bincount(of_unit, weights=weights)
         means = np.full(len(totals), sums.sum() / weights.sum())
         np.divide(np.bincount(of_unit, weights=sums), totals, out=means, where=totals > 0)
-        result: Floats = np.where(several, one, means[of_unit] * (people == 1)) / np.maximum(people, 1)
+        result: Floats = np.where(people > 1, one, means[of_unit] * (people == 1)) / np.maximum(people, 1)
         return result
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others of these people might have given any unit another label."""
+        return bool((self.open_variance > _ROUNDING).any())
 
     @property
     def between_people(self) -> float:
         """The share of the labels' variance that lies between people, not between units: labels of more
         units settle the rest of a corpus."""
-        if not self.divided:
+        if not self.is_open:
             return 0.0
         strata, weights = self.sized_strata
         of_unit = strata[self.labelled]
@@ -126,6 +135,16 @@ class Audit:
         """(labelled,) the variance of the labels that a unit has."""
         labels = self.labels
         return labels * (1 - labels) if self.spread is None else self.spread[self.labelled]
+
+    @property
+    def _dispersion(self) -> Floats:
+        """(labelled,) s² of what several people said of a unit, NaN where there are no several."""
+        if self.dispersion is not None:
+            return self.dispersion[self.labelled]
+        spreads = self._spreads
+        people = np.full(len(spreads), 2) if self.people is None else self.people[self.labelled]
+        result: Floats = np.where(people > 1, spreads * people / np.maximum(people - 1, 1), np.nan)
+        return result
 
     @property
     def predicted(self) -> Floats:

@@ -46,7 +46,7 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     )
     unknown = np.rint(share * n).astype(np.int64) - sums.counts
     theta = sums.draws(resamples, rng)
-    if audit.divided or audit.on_scale:
+    if audit.divided or audit.is_open or audit.on_scale:
         draws = _unseen(audit, sums, share, theta)
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n

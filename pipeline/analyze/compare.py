@@ -111,7 +111,8 @@ def compare(
             raters = connection.execute("SELECT DISTINCT rater FROM counted_ratings").fetchall()
             check_rater(rater, (name for (name,) in raters))
         _select(connection, key[1], pair, only)
-        key_of_cluster = None if cluster is None else _cluster_key(connection, cluster)
+        # Instances are numbered within tasks: only the default tells those of one number apart.
+        key_of_cluster = None if cluster in (None, "instance") else _cluster_key(connection, cluster)
         own = cluster_of(connection, [by], key_of_cluster)
         many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
@@ -129,10 +130,10 @@ def compare(
 
 
 def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
-    """How many trajectories are in no group, and how many there are."""
+    """How many trajectories are in no group, and how many there are; of PERSON, those without a name."""
     where, values = (only or Selection()).where()
     with store.reading() as connection:
-        ((_, expression),) = keys_of(connection, [by])
+        expression = _cluster_key(connection, by)
         query = f"SELECT count(*) - count({expression}), count(*) FROM trajectories t WHERE {where}"
         without, total = execute(connection, query, values).fetchall()[0]
     return without, total
@@ -147,31 +148,51 @@ def crowd_questions(store: Store) -> dict[str, int]:
     return {metrics[name]: size for name, size in sorted(crowd_sizes.items()) if name in metrics}
 
 
-def repeated_people(store: Store, *, only: Selection | None = None) -> tuple[int, str | None]:
-    """How many people of several took part in several sessions that are no runs of one instance, and one of
-    them: by default their sessions count as independent. 0 in systems with no more than MANY_NAMES of people,
-    or in which one name alone returns: these say who speaks (user, expert), not who it is."""
-    where, values = (only or Selection()).where()
-    query = f"""
-        WITH people AS (
-            SELECT t.system, p.name, count(DISTINCT {CLUSTER}) AS clusters
-            FROM trajectories t JOIN participants p ON p.trajectory_id = t.id
-            WHERE {_IS_PERSON} AND {where} GROUP BY ALL
-        )
-        SELECT coalesce(sum(number), 0)::BIGINT, min(name) FROM (
-            SELECT count(*) FILTER (clusters > 1) AS number, min(name) FILTER (clusters > 1) AS name
-            FROM people GROUP BY system HAVING count(*) > {MANY_NAMES} AND number > 1
-        )
+def repeated_people(
+    store: Store, by: Sequence[str] = (), *, cluster: str | None = None, only: Selection | None = None
+) -> tuple[int, str | None]:
+    """How many people of several took part in several clusters of a group, and one of them: sessions that are
+    no runs of one instance, or by PERSON those of unlike teams. These count as independent.
+
+    Names that are in every session of a system say who speaks (user, expert), not who it is; so do those of a
+    system that has no more than MANY_NAMES, or in which one name alone returns.
     """
+    where, values = (only or Selection()).where()
     with store.reading() as connection:
+        groups = "".join(f", {expression}" for _, expression in keys_of(connection, by))
+        key = CLUSTER if cluster is None else f"hash({_cluster_key(connection, cluster)})"
+        query = f"""
+            WITH sessions AS (
+                SELECT t.id, t.system, {key} AS cluster, count(*) OVER (PARTITION BY t.system) AS every,
+                    hash('g'{groups}) AS place
+                FROM trajectories t WHERE {where}
+            ), places AS (
+                SELECT s.system, p.name, s.place, count(DISTINCT s.cluster) AS clusters, count(*) AS own,
+                    any_value(every) AS every
+                FROM sessions s JOIN participants p ON p.trajectory_id = s.id
+                WHERE {_IS_PERSON} GROUP BY ALL
+            ), people AS (
+                SELECT system, name, max(clusters) AS clusters, sum(own) = any_value(every) AS always
+                FROM places GROUP BY ALL
+            )
+            SELECT coalesce(sum(number), 0)::BIGINT, min(name) FROM (
+                SELECT count(*) FILTER (clusters > 1 AND NOT always) AS number,
+                    min(name) FILTER (clusters > 1 AND NOT always) AS name
+                FROM people GROUP BY system HAVING count(*) > {MANY_NAMES} AND number > 1
+            )
+        """
         number, name = execute(connection, query, values).fetchall()[0]
     return number, name
 
 
 def _cluster_key(connection: duckdb.DuckDBPyConnection, cluster: str) -> str:
-    """The SQL expression over `selected t` of what is the same in a cluster."""
-    if cluster != PERSON:
+    """The SQL expression over `selected t` of what is the same in a cluster: a field, a tag (one that is
+    called PERSON, too), or the people."""
+    try:
         return keys_of(connection, [cluster])[0][1]
+    except UsageError:
+        if cluster != PERSON:
+            raise
     return (
         f"(SELECT string_agg(p.name, chr(31) ORDER BY p.name) FROM participants p "
         f"WHERE p.trajectory_id = t.id AND {_IS_PERSON})"

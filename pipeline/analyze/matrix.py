@@ -195,18 +195,21 @@ class Rated:
 
     def votes(self) -> Floats:
         """(units, labels) the label of a unit: gold, else the shares of its annotators; 0 without one."""
-        answers = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
-        counts = np.stack([(answers == k).sum(1) for k in range(len(self.book.labels))], axis=1)
+        counts = self.counts()
         votes: Floats = counts / np.maximum(counts.sum(1), 1)[:, None]
         for rater in self.gold:
             has_gold = self.of(rater) >= 0
             votes[has_gold] = np.eye(len(self.book.labels))[self.of(rater)[has_gold]]
         return votes
 
+    def counts(self) -> Ints:
+        """(units, labels) how many annotators gave a unit each label, gold or not."""
+        answers = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
+        return np.stack([(answers == k).sum(1) for k in range(len(self.book.labels))], axis=1)
+
     def voters(self) -> Ints:
         """How many annotators' labels the label of a unit (units,) is of; 0 where gold settled it."""
-        answers = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
-        numbers: Ints = (answers >= 0).sum(1)
+        numbers: Ints = self.counts().sum(1)
         for rater in self.gold:
             numbers[self.of(rater) >= 0] = 0
         return numbers

@@ -113,7 +113,9 @@ def audit(
     corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
     unasked = int((~corpus).sum())
     unused = int(((human != MISSING) & ~corpus).sum())
-    human, inclusion, assumed = _with_inclusion(human[corpus], split[corpus], code.design.where(corpus))
+    people, of_several = code.voters(), dispersion(code, quantity)
+    is_open = split | ((people == 1).any() & (of_several > _ROUNDING))
+    human, inclusion, assumed = _with_inclusion(human[corpus], is_open[corpus], code.design.where(corpus))
     if unasked:
         units = count_of(int(corpus.sum()), "unit", "units")
         assumed += f"; of the {units} that the judge was asked about, not of {unasked} others"
@@ -136,7 +138,8 @@ def audit(
         clusters=None if code.trajectories is None else code.trajectories[corpus],
         design=code.design.strata[corpus],
         spread=spread[corpus] if quantity.is_mean else None,
-        people=code.voters()[corpus],
+        people=people[corpus],
+        dispersion=of_several[corpus],
     )
     if answers is not None:
         own = quantity.judged(own, answers[corpus])
@@ -225,6 +228,15 @@ def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, Floats]:
     return human.astype(np.float64), np.maximum(0.0, votes @ quantity.places**2 - means**2)
 
 
+def dispersion(code: Rated, quantity: Quantity) -> Floats:
+    """(units,) s² of the places from 0 to 1 that annotators gave it, gold or not; NaN of one or none."""
+    counts = code.counts()
+    people = counts.sum(1)
+    sums, squares = counts @ quantity.places, counts @ quantity.places**2
+    deviations = np.maximum(0.0, squares - sums**2 / np.maximum(people, 1))
+    return np.where(people > 1, deviations / np.maximum(people - 1, 1), np.nan)
+
+
 def _of_people(code: Rated, is_labelled: NDArray[np.bool_], split: NDArray[np.bool_]) -> str:
     """What the labels of the units that count are, in words."""
     gold_count = int((code.of(GOLD) >= 0)[is_labelled].sum()) if code.gold else 0
@@ -251,7 +263,7 @@ def _left_open(estimate: Estimated, quantity: Quantity) -> str:
 
 
 def _with_inclusion(
-    human: Floats, split: NDArray[np.bool_], design: Design
+    human: Floats, is_open: NDArray[np.bool_], design: Design
 ) -> tuple[Floats, Floats | None, str]:
     """The labels that have a design, what is known of the inclusion probabilities, and in words what was
     assumed.
@@ -266,7 +278,7 @@ def _with_inclusion(
         if is_asked.all():
             if not (human >= 0).all():
                 return human, None, "; every unit was asked about"
-            return human, None, f"; every unit was labelled{_DIVIDED if split.any() else ''}"
+            return human, None, f"; every unit was labelled{_DIVIDED if is_open.any() else ''}"
         if not design.has_answers:
             return human, None, f"; {_NO_SAMPLE}"
     beyond = int((is_asked & ~in_sample).sum())

@@ -194,18 +194,29 @@ def compare(
         only=only,
     )
     without, every = comparing.ungrouped(here, by, only=only)
-    people_count, name = comparing.repeated_people(here, only=only) if cluster is None else (0, None)
+    alone = 0 if cluster is None else comparing.ungrouped(here, cluster, only=only)[0]
+    people_count, name = 0, None
+    if cluster in (None, comparing.PERSON):
+        people_count, name = comparing.repeated_people(here, cluster=cluster, only=only)
     if json:
-        emit({"rows": rows, "without_group": without, "repeated_people": people_count})
+        counts = {"without_group": without, "without_cluster": alone, "repeated_people": people_count}
+        emit({"rows": rows, **counts})
         return
     for line in _statements(rows):
         tell(line)
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    if people_count:
+    if alone:
+        say(f"{alone} of {every} trajectories have no {cluster}: each counts as one observation")
+    if people_count and cluster is None:
         say(
             f"{people_count:,} people (such as {name}) took part in several sessions, which count as "
             "independent here: `--cluster person` counts those of one person as one observation"
+        )
+    elif people_count:
+        say(
+            f"{people_count:,} people (such as {name}) took part in several teams, which count as "
+            "independent here: only sessions of the same people are one observation"
         )
     crowds = comparing.crowd_questions(here) if rater is None else {}
     for name, count in crowds.items():

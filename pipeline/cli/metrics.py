@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...schemas import FIELDS, Metric
+from ..analyze import compare as comparing
 from ..analyze import load
 from ..analyze import metrics as measuring
 from ..errors import UsageError
@@ -84,6 +85,7 @@ def metrics(
     else:
         rows = measuring.metrics(here, by=split(by), **basis)
         say_systems(measuring.several_systems(here, split(by), basis["only"]), by)
+        say_people(*comparing.repeated_people(here, split(by), only=basis["only"]))
     if json:
         emit_rows(row.model_dump(exclude_unset=True) for row in rows)
         return
@@ -98,6 +100,15 @@ def say_systems(groups: Mapping[str, Sequence[str]], by: str) -> None:
     if names:
         apart = f"--by system,{by} sets them apart"
         say(f"of several systems together: {'; '.join(names[:NAMED])}{more}; {apart}")
+
+
+def say_people(number: int, name: str | None) -> None:
+    """Say that people took part in several sessions, since no interval allows for that."""
+    if number:
+        say(
+            f"{number:,} people (such as {name}) took part in several sessions, which count as independent "
+            "here: if those of one person are alike, intervals are too narrow"
+        )
 
 
 @app.command("interventions")

@@ -321,6 +321,82 @@ def test_names_that_say_who_speaks_are_no_people(tmp_path: Path) -> None:
     assert compare.repeated_people(runs_of_one) == (0, None)
 
 
+def test_metrics_say_that_people_took_part_in_several_sessions_of_a_group(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """Intervals took them as independent without a word; by round each person has one session a group."""
+    lines = []
+    for number in range(12):
+        trajectory, event = session(number, None, {})
+        trajectory["participants"].append({"name": PEOPLE[number // 3], "kind": "human"})
+        lines += [{**trajectory, "tags": {"round": str(number % 3)}}, event]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    shown = coaudit("--workspace", store.workspace.path, "metrics")
+    assert "4 people (such as Ada) took part in several sessions, which count as independent" in shown.err
+    by_round = coaudit("--workspace", store.workspace.path, "metrics", "--by", "round")
+    assert "took part" not in by_round.err
+
+
+def test_names_in_every_session_say_who_speaks(tmp_path: Path) -> None:
+    """A log of roles warned, and by these people all its sessions were one observation."""
+    lines = []
+    for number in range(8):
+        trajectory, event = session(number, "ab"[number % 2], {})
+        for name in ("user", "expert", "student"):
+            trajectory["participants"].append({"name": name, "kind": "human"})
+        lines += [trajectory, event]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    assert compare.repeated_people(store) == (0, None)
+
+
+def test_a_tag_that_is_called_person_says_who_took_part(tmp_path: Path) -> None:
+    """Participants are called user: by their names all sessions were of one person."""
+    lines = []
+    for number in range(12):
+        trajectory, event, outcome = session(number, "ab"[number // 6], {"score": float(number // 2)})
+        trajectory["participants"].append({"name": "user", "kind": "human"})
+        lines += [{**trajectory, "tags": {"person": f"P{number // 2}"}}, event, outcome]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    (row,) = compare.compare(store, "condition", metrics=["outcome:score"], cluster="person")
+    assert (row["pairs"], row["alone"]) == (0, (3, 3))
+
+
+def test_the_cluster_instance_is_the_default(tmp_path: Path) -> None:
+    """Instances are numbered within tasks: the first of two tasks were one observation."""
+    lines = []
+    for number in range(8):
+        trajectory, event, outcome = session(number, "ab"[number % 2], {"score": float(number)})
+        head = {"task": "xy"[number // 4], "instance": str(number // 2 % 2)}
+        lines += [trajectory | head, event, outcome]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    by_default = compare.compare(store, "condition")
+    assert by_default[0]["pairs"] == 4
+    assert compare.compare(store, "condition", cluster="instance") == by_default
+
+
+def test_what_the_cluster_person_leaves_independent_is_told(coaudit: Coaudit, tmp_path: Path) -> None:
+    """Each person took part with three partners, and two sessions have nobody: all counted as independent
+    without a word."""
+    lines = []
+    for number in range(14):
+        trajectory, event = session(number, "ab"[number % 2], {})
+        team = (PEOPLE[number // 3], f"partner {number}") if number < 12 else ()
+        trajectory["participants"] += [{"name": name, "kind": "human"} for name in team]
+        lines += [trajectory, event]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    place = store.workspace.path
+    shown = coaudit("--workspace", place, "compare", "--by", "condition", "--cluster", "person")
+    assert "2 of 14 trajectories have no person: each counts as one observation" in shown.err
+    assert "4 people (such as Ada) took part in several teams" in shown.err
+    told = coaudit("--workspace", place, "compare", "--by", "condition", "--cluster", "person", "--json").json
+    assert (told["without_cluster"], told["repeated_people"]) == (2, 4)
+
+
 def test_a_reason_names_the_groups(store: Store) -> None:
     rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="bot", rater_kind="llm") for n in range(8)])
     rate(store, [verdict(f"s{n}", 0, "initiative", "yes", rater="ann", rater_kind="human") for n in range(4)])

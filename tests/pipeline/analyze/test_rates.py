@@ -148,3 +148,17 @@ def test_rates_are_named_after_label_or_mean(tmp_path: Path, coaudit: Coaudit) -
     out = coaudit("--workspace", str(store.workspace.path), "rates").out
     assert all(name in out for name in ("late: 1", "late: 2", "late: 3", "late (mean)"))
     assert "no human label" in out
+
+
+def test_what_gold_settled_tells_how_far_people_differ_on_units_that_one_labelled(tmp_path: Path) -> None:
+    """Two people label 12 of 24 units and differ on 4, which gold settles: of the 12 others, that one
+    labelled, others might have said something else. The interval of the whole corpus was of width 0."""
+    answers = {"ann": "yyyyyyyynnnn" + "ynynynynynyn", "bob": "yyyynnnnnnnn" + "–" * 12}
+    store = store_with(tmp_path, "first", {**answers, "gold": "––––yyyy" + "–" * 16})
+    (row,) = rates.rates(store, ["first"])
+    assert (row.n_human, row.n_divided) == (24, 0) and row.rate == pytest.approx(14 / 24)
+    # s² is ½ on 4 of 12 units: a single label has a variance of 1/6, all together 2 of 24²
+    assert row.low is not None and row.high is not None
+    assert row.high - row.low == pytest.approx(2 * 1.96 * 2**0.5 / 24, rel=0.1)
+    assert row.between_people == pytest.approx(2 / (24 * 14 / 24 * 10 / 24))
+    assert "others may say something else" in (row.design or "")
