@@ -276,3 +276,15 @@ def test_an_image_beside_a_call_or_an_answer_is_no_message_and_leaves_the_sessio
         ("assistant", "message", sentence(1)),
     ]
     assert talk("image", image).id == talk("plain").id
+
+
+@pytest.mark.parametrize("none", ["[]", "", "null"])
+def test_a_column_of_calls_that_holds_none_is_read(tmp_path: Path, none: str) -> None:
+    call = {"type": "function", "id": "c1", "function": {"name": "book", "arguments": "{}"}}
+    rows = [
+        {"chat_id": "c", "role": "user", "content": sentence(0), "tool_calls": none},
+        {"chat_id": "c", "role": "assistant", "content": sentence(1), "tool_calls": json.dumps([call])},
+        {"chat_id": "c", "role": "assistant", "content": sentence(2), "tool_calls": none},
+    ]
+    (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [event.kind for event in talk.events] == ["message", "message", "action", "message"]
