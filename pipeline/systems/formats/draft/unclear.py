@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -267,7 +268,8 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
         names = ", ".join(guess.strangers[:NAMED])
         yield (
             f"nothing says what these are, so they are taken for agents: {names}; "
-            f'[[roles]] where = {{ name = "{guess.strangers[0]}" }}, kind = "human" makes one a person'
+            f"[[roles]] where = {{ name = {json.dumps(guess.strangers[0], ensure_ascii=False)} }}, "
+            'kind = "human" makes one a person'
         )
     if guess.error_is_failure:
         yield "actions with an error are assumed to have failed, all others to have succeeded ([[results]])"

@@ -159,3 +159,15 @@ def test_a_tools_name_that_some_events_have_is_nobody(tmp_path: Path) -> None:
     rows = [{**row, "type": "obs", "name": "look"} if n % 4 == 2 else row for n, row in enumerate(rows)]
     talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert sum(len(talk.events) for talk in talks) == 32
+
+
+def test_names_of_tools_and_of_whom_a_type_calls_an_agent_are_no_strangers(tmp_path: Path) -> None:
+    call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "content": sentence(0)},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": "3", "tool_call_id": "c1", "name": "add"},
+        {"type": "ai", "content": sentence(1), "name": "supervisor"},
+    ]
+    own = draft(as_json(tmp_path / "thread.json", {"thread_id": "t", "messages": messages}))
+    assert not [one for one in open_questions(own.survey, own.guess) if "taken for agents" in one]
