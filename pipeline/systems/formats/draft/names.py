@@ -292,7 +292,7 @@ ASIDE = (
     *("is_api_error_message", "is_thought"),
 )
 """Flags that are true of messages that are no part of the talk."""
-DELETED = ("deleted_at", "deleted_date_time", "deleted_time", "deleted_on", "date_deleted")
+DELETED = ("deleted_at", "delete_at", "deleted_date_time", "deleted_time", "deleted_on", "date_deleted")
 """Times that only messages have which their authors took back."""
 CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
 """Flags that are false of rival answers which nobody went on with."""

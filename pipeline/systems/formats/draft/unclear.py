@@ -437,10 +437,13 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
             )
     for one in fields_named(survey.paths, DELETED, inside, depth=0):
-        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"]):
+        zeros = one.values["0"]
+        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"] - zeros):
+            zero = "0" if one.kinds["number"] else '"0"'
+            rule = f'keep = [{{ "{one.path}" = {zero} }}]' if zeros else f'skip = [{{ "{one.path}" = "*" }}]'
             yield (
                 f"{one.path} says of {count} that they were deleted; if nothing is left of their text, "
-                f'they say nothing: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
+                f"they say nothing: [filter] {rule} leaves them out"
             )
     for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
         if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):
