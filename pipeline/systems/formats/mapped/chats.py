@@ -179,8 +179,9 @@ def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | N
 
 
 def _decoded_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a message whose texts hold a list as JSON, as the columns of a database have its parts, or
-    no calls; of its content only where all items are parts of a message, for people write JSON, too."""
+    """The fields of a message whose texts hold a list as JSON, as the columns of a database have its parts,
+    and None for no calls; of its content only where all items are parts of a message, for people write JSON,
+    too."""
     texts = {
         key: text
         for key in IN_LISTS
