@@ -3,6 +3,7 @@ corrected."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from .....schemas import Trajectory
 from .....schemas.text import INVISIBLE, count_of, is_utf8
+from ..fields.mapping import ROLES
 from ..fields.paths import as_list
 from ..files.inputs import fits_name
 from .acts import speech_paths
@@ -392,6 +394,10 @@ def _roles(guess: Guess) -> Iterator[str]:
         mark = guess.bot_flag or '"*"'
         yield f'where = {{ {toml_string(guess.bot_path)} = {mark} }}\nkind = "agent"'
         names = as_list(guess.event["role"])
+        around = [role for role in guess.roles if ROLES.get(role.name.lower()) == "environment"]
+        for path, role in itertools.product(names, around if guess.bot_flag else ()):
+            where = f"{toml_string(path)} = {toml_string(role.name)}"
+            yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "environment"'
         for path in names if guess.bot_flag else names[:-1]:
             yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
         return

@@ -190,7 +190,9 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         items = [p for p in survey.paths if p.startswith(inside)]
         if not items:
             continue
-        lengths = [length for length in one.lengths if length] or [0]  # a run that ended at once has none
+        lengths = [length for length in one.lengths if length]  # a run that ended at once has none
+        if len(lengths) < RARE * len(one.lengths):
+            lengths = one.lengths
         length = sum(lengths) / len(lengths)
         is_trace = length >= 1.5 or (length >= 1 and span_fields.are_nested(survey, inside))
         if is_trace and span_fields.fields_of(survey, inside):

@@ -12,11 +12,17 @@ from ..fields.roles import role_of
 from ..fields.values import SECONDS, seconds_of
 from .survey import PathSummary
 
+TYPES_OF_SPEAKERS = (
+    *("sender_type", "sender_role", "author_type", "author_role", "speaker_type", "participant_type"),
+)
+"""Fields that say what whoever speaks is, beside others that say who it is."""
+ACCOUNTS = ("user_name", "username", "user")
+"""Fields with a person's account."""
 NAMES: dict[str, tuple[str, ...]] = {
     "role": (
         *(
             "role",
-            *("sender_type", "sender_role", "author_type", "author_role", "speaker_type", "participant_type"),
+            *TYPES_OF_SPEAKERS,
             "speaker",
             "from",
             "author",
@@ -46,7 +52,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "actor": (
         *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
-        *("login", "role_name", "sender_name", "user_name", "username", "user"),
+        *("login", "role_name", "sender_name", *ACCOUNTS),
     ),
     "text": (
         *(
@@ -286,7 +292,7 @@ ASIDE = (
     *("is_api_error_message", "is_thought"),
 )
 """Flags that are true of messages that are no part of the talk."""
-DELETED = ("deleted_at", "deleted_date_time", "deleted_time", "deleted_on", "date_deleted")
+DELETED = ("deleted_at", "delete_at", "deleted_date_time", "deleted_time", "deleted_on", "date_deleted")
 """Times that only messages have which their authors took back."""
 CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
 """Flags that are false of rival answers which nobody went on with."""

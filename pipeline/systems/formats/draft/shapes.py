@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..fields.contents import USE, is_part
+from ..fields.mapping import ROLES
 from ..fields.paths import as_list, expression, getter
 from ..fields.roles import Role, contrary_kinds, role_of, roles_of, several_users
 from ..mapped.reading import PLACES
@@ -223,11 +224,16 @@ def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[
 
 
 def _strangers(survey: Survey, path: str) -> list[str]:
-    """The names that messages have in place of a role, and that do not say whether people or agents bear
-    them."""
-    items = [item for item in events_of(survey, path, f"{path}[].") if "role" not in item]
-    names = (one.get("name") for item in items for one in dialects.messages(item) or ())
+    """The names that messages of agents have in place of a role, or of a type that says it, and that do not
+    say whether people or agents bear them."""
+    items = (item for item in events_of(survey, path, f"{path}[].") if not _says_role(item))
+    own = (one for item in items for one in dialects.messages(item) or ())
+    names = (one.get("name") for one in own if one["role"] == "assistant")
     return [name for name in dict.fromkeys(names) if isinstance(name, str) and not role_of(name).is_known]
+
+
+def _says_role(item: dict[str, Any]) -> bool:
+    return "role" in item or str(item.get("type")).lower() in ROLES
 
 
 def _has_words_within(survey: Survey, inside: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from .....schemas.trajectory import ParticipantKind
@@ -13,6 +14,7 @@ from ..fields.mapping import ROLES
 from ..fields.paths import getter
 from ..fields.roles import BOTS, Role, contrary_kinds, role_of, roles_of
 from .names import (
+    ACCOUNTS,
     BOTS_ARE,
     BOTS_HAVE,
     CALLED,
@@ -25,6 +27,7 @@ from .names import (
     SPEAKERS,
     SUBJECTS,
     TOOLS,
+    TYPES_OF_SPEAKERS,
     fields_named,
     first_field,
     has_both_sides,
@@ -51,6 +54,8 @@ hand-over."""
 NEARLY = 0.9
 """Share of the events that must have a field for it to be a player's; where fewer have one of who speaks, the
 type of an event may say it."""
+NAMED_BY_TYPE = ("speaker", "author", "from", "speaker_id", "author_id", "from_id")
+"""Fields that say who speaks where another one says what they are."""
 PLAIN = {*ROLES, *BOTS}
 """Types of events that name who speaks and nothing else."""
 FLAGS = (("true", "false"), ("1", "0"), ("yes", "no"), ("y", "n"), ("t", "f"))
@@ -93,12 +98,14 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
         if is_speaker(one) and parent_of(one) not in TOOLS
     ]
     sides = max((one.count for one in candidates if has_both_sides(one)), default=0)
+    is_named = any(map(partial(_names_most, total=total), candidates))
+    types = {*TYPES_OF_SPEAKERS, "type"} if is_named else set[str]()
     candidates.sort(
         key=lambda one: (
             one.count < MOST * total,
             len(one.values) == 1 and sides >= one.count,
             parent_of(one) not in SPEAKERS,
-            one.key == "type" and not any(map(_is_party, one.values)),
+            snake_case(one.key) in types and not any(map(_is_party, one.values)),
         )
     )
     candidates = [one for one in candidates if one not in names or one.key.lower() in SPEAKERS]
@@ -106,6 +113,12 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
         one for one in candidates if one.key != "type" or len(one.values) > 1 or len(candidates) == 1
     ]
     return [one for one in candidates if not is_turn_number(one)]
+
+
+def _names_most(field: PathSummary, total: int) -> bool:
+    """Whether a field says who speaks in most events; a `name` that some lack may be a tool's."""
+    events = field.count - field.kinds["null"] - field.values[""]
+    return field.key != "type" and events >= (NEARLY if field.key == "name" else MOST) * total
 
 
 def _is_party(name: str) -> bool:
@@ -181,7 +194,10 @@ def set_roles(
 ) -> None:
     """Set who speaks: by their role or, where that tells more, by their name. `actions` are fields of what
     was done, which name nobody."""
-    candidates = [one for one in fields_named(survey.paths, NAMES["actor"], inside) if one not in actions]
+    names_beside = NAMES["actor"]
+    if snake_case(role.key) in (*TYPES_OF_SPEAKERS, "speaker_role"):
+        names_beside += NAMED_BY_TYPE
+    candidates = [one for one in fields_named(survey.paths, names_beside, inside) if one not in actions]
     candidates = [
         one
         for one in candidates
@@ -190,6 +206,7 @@ def set_roles(
     ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_addressee(survey, inside, one.path, role.path)]
+    candidates = [one for one in candidates if not _is_account(survey, inside, one, role.path)]
     if parent_of(role) in (*SPEAKERS, *PEOPLE):
         candidates.sort(key=lambda one: one.path.rpartition(".")[0] != role.path.rpartition(".")[0])
     name = first_field([one for one in candidates if inside or not is_spoken_with(one, role.path, survey)])
@@ -270,7 +287,7 @@ def _kinds_by_name(survey: Survey, inside: str, name: str, role: str) -> dict[st
 
     `user` tells nothing where it stands beside several names of a session and all roles are a chat API's:
     frameworks give it to every agent whose words a model is to read. A name is the environment's only where
-    all its roles are a tool's.
+    all its roles are a tool's. A column of accounts names people, whatever the framework.
     """
     roles: dict[str, set[str]] = {}
     users: dict[object, set[str]] = {}
@@ -280,7 +297,8 @@ def _kinds_by_name(survey: Survey, inside: str, name: str, role: str) -> dict[st
             users.setdefault(session, set()).add(who)
     kind_of = _kinds_of_roles(set[str]().union(*roles.values()))
     of_api = set().union(*roles.values()) <= {*CHAT, "none"}
-    vague = {"user"} if of_api and any(len(names) > 1 for names in users.values()) else set[str]()
+    of_frameworks = of_api and snake_case(survey.paths[name].key) not in ACCOUNTS
+    vague = {"user"} if of_frameworks and any(len(own) > 1 for own in users.values()) else set[str]()
     kinds: dict[str, ParticipantKind] = {}
     for who, own in roles.items():
         role_kinds = {kind_of[what] for what in own - vague if what in kind_of}
@@ -292,8 +310,9 @@ def _kinds_by_name(survey: Survey, inside: str, name: str, role: str) -> dict[st
 
 
 def _kinds_of_roles(names: Iterable[str]) -> dict[str, ParticipantKind]:
-    """Role -> kind, for the roles that say it, and for the only one beside a chat bot's: people's."""
-    roles = roles_of((name, 1) for name in sorted(names))
+    """Role -> kind, for the roles that say it, and for the only one beside a chat bot's: people's. Events
+    without a role are of nobody's."""
+    roles = roles_of((name, 1) for name in sorted({*names} - {"none", ""}))
     has_agent = any(role.is_known and role.kind == "agent" for role in roles)
     return {role.name: role.kind for role in roles if role.is_known or (role.kind == "human" and has_agent)}
 
@@ -311,6 +330,19 @@ def _is_addressee(survey: Survey, inside: str, name: str, role: str) -> bool:
     both = sum({"human", "agent"} <= own for own in kinds.values())
     alone = sum(len(own) == 1 for own in names.values())
     return both > MOST * len(kinds) and alone > ALONE * len(names)
+
+
+def _is_account(survey: Survey, inside: str, field: PathSummary, role: str) -> bool:
+    """Whether a field says with whose account all was said: most of its names stand beside what people and
+    what agents say."""
+    if snake_case(field.key) not in ACCOUNTS:
+        return False
+    senders = list(event_senders(survey, inside, field.path, role))
+    kind_of = _kinds_of_roles({what for _, _, what in senders})
+    kinds: dict[str, set[str]] = {}
+    for _, who, what in senders:
+        kinds.setdefault(who, set()).add(kind_of.get(what, "agent"))
+    return sum({"human", "agent"} <= own for own in kinds.values()) > MOST * len(kinds)
 
 
 def _nameless_roles(survey: Survey, inside: str, name: str, role: str) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -267,7 +268,8 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
         names = ", ".join(guess.strangers[:NAMED])
         yield (
             f"nothing says what these are, so they are taken for agents: {names}; "
-            f'[[roles]] where = {{ name = "{guess.strangers[0]}" }}, kind = "human" makes one a person'
+            f"[[roles]] where = {{ name = {json.dumps(guess.strangers[0], ensure_ascii=False)} }}, "
+            'kind = "human" makes one a person'
         )
     if guess.error_is_failure:
         yield "actions with an error are assumed to have failed, all others to have succeeded ([[results]])"
@@ -435,10 +437,13 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
             )
     for one in fields_named(survey.paths, DELETED, inside, depth=0):
-        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"]):
+        zeros = one.values["0"]
+        if snake_case(one.key) in DELETED and (count := one.kinds["text"] + one.kinds["number"] - zeros):
+            zero = "0" if one.kinds["number"] else '"0"'
+            rule = f'keep = [{{ "{one.path}" = {zero} }}]' if zeros else f'skip = [{{ "{one.path}" = "*" }}]'
             yield (
                 f"{one.path} says of {count} that they were deleted; if nothing is left of their text, "
-                f'they say nothing: [filter] skip = [{{ "{one.path}" = "*" }}] leaves them out'
+                f"they say nothing: [filter] {rule} leaves them out"
             )
     for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
         if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):

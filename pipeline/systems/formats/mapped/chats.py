@@ -26,6 +26,8 @@ UNSAID = ("isMeta", "isSidechain", "isCompactSummary")
 but a scaffold, or an agent that gives another one a task."""
 IN_LISTS = ("parts", "content", "tool_calls")
 """Fields of a message that may hold a list."""
+NOTHING = ("", "null", "[]")
+"""What a column of calls holds for none."""
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
 """Roles of the messages that may come back from a call."""
 
@@ -177,15 +179,23 @@ def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | N
 
 
 def _decoded_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a message whose texts hold a list as JSON, as the columns of a database have its parts;
-    of its content only where all items are parts of a message, for people write JSON, too."""
-    texts = {key: text for key in IN_LISTS if isinstance(text := message.get(key), str)}
-    values = {key: decode_json(text) for key, text in texts.items()}
-    return {
-        key: value
-        for key, value in values.items()
-        if isinstance(value, list) and value and (key != "content" or all(map(is_message_part, value)))
+    """The fields of a message whose texts hold a list as JSON, as the columns of a database have its parts,
+    and None for no calls; of its content only where all items are parts of a message, for people write JSON,
+    too."""
+    texts = {
+        key: text
+        for key in IN_LISTS
+        if isinstance(text := message.get(key), str) and (key != "content" or text.lstrip()[:1] == "[")
     }
+    lists = {key: value for key, text in texts.items() if isinstance(value := decode_json(text), list)}
+    fields: dict[str, Any] = {
+        key: value
+        for key, value in lists.items()
+        if value and (key != "content" or all(map(is_message_part, value)))
+    }
+    if texts.get("tool_calls", "-").strip() in NOTHING:
+        fields["tool_calls"] = None
+    return fields
 
 
 def _strip_name(message: ChatMessage, sessions: MappedSessions) -> ChatMessage:

@@ -8,7 +8,7 @@ names; a message wrapped in an object of its own, in a list, or in a tree of nod
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..fields.contents import APPROVALS, PARTS, RUNNER, UNSAID, are_runs, is_part, plain_text
@@ -126,7 +126,8 @@ def messages(item: Any) -> list[Message] | None:
         return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
-    runs: list[Any] = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item)))) or [""]
+    blocks = _without_lone_media([*to_blocks(content), *_calls_and_answers(item)])
+    runs: list[Any] = list(_runs(blocks)) or [""]
     return [{**head, **fields, "content": run} for run in runs]
 
 
@@ -177,9 +178,13 @@ def _of_gemini(item: Message) -> Message:
 def model_of(item: Message) -> str | None:
     """The model that wrote a message, where it says so itself or in what stands beside it (ChatGPT's export,
     LangChain); None for a word in place of one, such as `<synthetic>`."""
-    insides = (item, *(inside for key in ABOUT if isinstance(inside := item.get(key), dict)))
-    models = (inside[key] for inside in insides for key in MODELS if isinstance(inside.get(key), str))
-    return next((model for model in models if model and not model.startswith("<")), None)
+    for inside in (item, *map(item.get, ABOUT)):
+        if not isinstance(inside, dict) or inside.keys().isdisjoint(MODELS):
+            continue
+        models = (model for key in MODELS if isinstance(model := inside.get(key), str))
+        if model := next((one for one in models if one and not one.startswith("<")), None):
+            return model
+    return None
 
 
 def parts(content: Any) -> list[Message]:
@@ -389,7 +394,16 @@ def _calls_and_answers(item: Message) -> Iterator[Message]:
         yield {"type": "tool_result", "tool_use_id": tool_uses[0]["id"], "content": results}
 
 
-def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
+def _without_lone_media(blocks: list[Message]) -> list[Message]:
+    """The blocks without images and the like that stand beside calls or answers and no words: they came with
+    these, and nobody said them. Where there is nothing else, they are what was said."""
+    if not any(MEDIUM in block for block in blocks):
+        return blocks
+    groups = (list(many) for _, many in itertools.groupby(blocks, lambda block: block["type"] == "text"))
+    return [one for many in groups if not all(MEDIUM in one for one in many) for one in many] or blocks
+
+
+def _runs(blocks: Iterable[Message]) -> Iterator[list[Message]]:
     """The blocks of each message: a text behind anything else begins a new one."""
     run: list[Message] = []
     for block in blocks:

@@ -61,3 +61,17 @@ def test_messages_that_were_deleted_are_asked_about(tmp_path: Path) -> None:
     skip = own.text + '\n[filter]\nskip = [{ "deletedDateTime" = "*" }]\n'
     (session,) = preview([tmp_path], ReadOptions(map=skip), "mapped")
     assert isinstance(session, Trajectory) and len(session.events) == 5
+
+
+def test_a_time_of_deletion_that_is_zero_says_nothing(tmp_path: Path) -> None:
+    day = [{**row, "delete_at": 0} for row in _day({}, {"type": "message"})]
+    own = draft(as_json(tmp_path / "all.json", day))
+    assert not [one for one in open_questions(own.survey, own.guess) if "deleted" in one]
+    day[3] |= {"delete_at": 1704100009, "text": ""}
+    own = draft(as_json(tmp_path / "one.json", day))
+    (doubt,) = (one for one in open_questions(own.survey, own.guess) if "deleted" in one)
+    assert "delete_at says of 1" in doubt
+    rule = doubt.partition("[filter] ")[2].removesuffix(" leaves them out")
+    skip = f"{own.text}\n[filter]\n{rule}\n"
+    (session,) = preview([tmp_path / "one.json"], ReadOptions(map=skip), "mapped")
+    assert isinstance(session, Trajectory) and len(session.events) == 5

@@ -1483,3 +1483,18 @@ def test_runs_that_ended_at_once_change_nothing_of_the_others_draft(tmp_path: Pa
         kinds = [[event.kind for event in talk.events] for talk in talks if len(talk.events) > 1]
         assert kinds == [["message", "action", "action"]] * (len(runs) - 1)
         assert len(talks) == len(runs)
+
+
+def test_a_list_that_few_messages_have_filled_is_not_what_is_read(tmp_path: Path) -> None:
+    quotes = [{"user": "U1", "text": sentence(n)} for n in range(4)]
+    rows = [
+        {
+            "ts": f"{1704100000 + n}.1",
+            "user": f"U{n % 3}",
+            "text": sentence(n),
+            "quotes": quotes if n == 4 else [],
+        }
+        for n in range(24)
+    ]
+    (talk,) = read_by_draft(as_json(tmp_path / "channel.json", rows))
+    assert [event.text for event in talk.events] == [sentence(n) for n in range(24)]

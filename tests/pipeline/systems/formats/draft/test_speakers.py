@@ -100,3 +100,74 @@ def test_a_meetings_transcript_has_its_speakers_before_the_times(tmp_path: Path)
     (talk,) = read_by_draft(as_text(tmp_path / "meeting.txt", "\n".join(turns)))
     assert {p.name: p.kind for p in talk.participants} == {"Ada Lovelace": "human", "Meeting Bot": "agent"}
     assert [event.text for event in talk.events] == [sentence(n) for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    "role, name", [("speaker_type", "speaker"), ("author_type", "author"), ("sender_type", "from")]
+)
+def test_who_speaks_stands_beside_the_type_of_speaker(tmp_path: Path, role: str, name: str) -> None:
+    rows = _rows(**{name: ("*", "*"), role: ("human", "agent")})
+    people = {**dict.fromkeys(PEOPLE, "human"), "Helper": "agent"}
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == people
+
+
+def test_how_somebody_spoke_is_not_who_they_are(tmp_path: Path) -> None:
+    rows = _rows(speaker=("user", "assistant"), speaker_type=("voice", "text"))
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == {"user": "human", "assistant": "agent"}
+
+
+def test_accounts_of_people_beside_a_chat_apis_roles_are_peoples(tmp_path: Path) -> None:
+    rows = [
+        {**row, "user": None} if row["role"] == "assistant" else row
+        for row in _rows(role=("user", "assistant"), user=("*", "*"))
+    ]
+    people = {**dict.fromkeys(PEOPLE, "human"), "assistant": "agent"}
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == people
+
+
+@pytest.mark.parametrize("session", ["talk", "text"])
+def test_an_account_beside_questions_and_answers_alike_speaks_for_nobody(
+    tmp_path: Path, session: str
+) -> None:
+    rows = _rows(role=("user", "assistant"))
+    rows = [{session: row[session], **row, "user": PEOPLE[place // 2 % 3]} for place, row in enumerate(rows)]
+    rows = [{key: row[key] for key in (session, "text", "role", "user")} for row in rows]
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == {"user": "human", "assistant": "agent"}
+
+
+def test_messages_without_a_role_beside_an_assistants_are_read(tmp_path: Path) -> None:
+    rows = _rows(role=("assistant", None))
+    rows = [{**row, "name": ("Planner", "search", "Writer", "browser")[n % 4]} for n, row in enumerate(rows)]
+    talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert sum(len(talk.events) for talk in talks) == 32
+    assert {who.kind for talk in talks for who in talk.participants} == {"agent"}
+
+
+def test_what_no_bot_says_is_no_persons_where_its_role_is_a_tools(tmp_path: Path) -> None:
+    roles = ("system", "user", "assistant", "tool")
+    rows = [{**row, "role": roles[n % 4], "is_bot": int(n % 4 == 2)} for n, row in enumerate(_rows())]
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == {
+        "system": "environment",
+        "tool": "environment",
+        "user": "human",
+        "assistant": "agent",
+    }
+
+
+def test_a_tools_name_that_some_events_have_is_nobody(tmp_path: Path) -> None:
+    rows = _rows(type=("thought", "act"), name=(None, "search"))
+    rows = [{**row, "type": "obs", "name": "look"} if n % 4 == 2 else row for n, row in enumerate(rows)]
+    talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert sum(len(talk.events) for talk in talks) == 32
+
+
+def test_names_of_tools_and_of_whom_a_type_calls_an_agent_are_no_strangers(tmp_path: Path) -> None:
+    call = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "content": sentence(0)},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": "3", "tool_call_id": "c1", "name": "add"},
+        {"type": "ai", "content": sentence(1), "name": "supervisor"},
+    ]
+    own = draft(as_json(tmp_path / "thread.json", {"thread_id": "t", "messages": messages}))
+    assert not [one for one in open_questions(own.survey, own.guess) if "taken for agents" in one]

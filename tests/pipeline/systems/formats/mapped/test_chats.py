@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, read, write_lines
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
@@ -252,3 +253,38 @@ def test_json_that_a_person_wrote_is_their_text(tmp_path: Path) -> None:
         ("assistant", "message", sentence(0)),
         ("assistant", "action", "book"),
     ]
+
+
+def test_an_image_beside_a_call_or_an_answer_is_no_message_and_leaves_the_sessions_id(tmp_path: Path) -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "QQ=="}}
+    call = {"functionCall": {"name": "draw", "args": {"x": 1}}}
+    answer = {"functionResponse": {"name": "draw", "response": {"ok": 1}}}
+
+    def talk(name: str, *media: dict[str, Any]) -> Trajectory:
+        contents = [
+            {"role": "user", "parts": [{"text": sentence(0)}]},
+            {"role": "model", "parts": [*media, call]},
+            {"role": "user", "parts": [answer, *media]},
+            {"role": "model", "parts": [{"text": sentence(1)}]},
+        ]
+        (made,) = read_by_draft(as_json(tmp_path / name / "c.json", {"contents": contents}))
+        return made
+
+    assert outline(talk("image", image).events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "action", "draw"),
+        ("assistant", "message", sentence(1)),
+    ]
+    assert talk("image", image).id == talk("plain").id
+
+
+@pytest.mark.parametrize("none", ["[]", "", "null"])
+def test_a_column_of_calls_that_holds_none_is_read(tmp_path: Path, none: str) -> None:
+    call = {"type": "function", "id": "c1", "function": {"name": "book", "arguments": "{}"}}
+    rows = [
+        {"chat_id": "c", "role": "user", "content": sentence(0), "tool_calls": none},
+        {"chat_id": "c", "role": "assistant", "content": sentence(1), "tool_calls": json.dumps([call])},
+        {"chat_id": "c", "role": "assistant", "content": sentence(2), "tool_calls": none},
+    ]
+    (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [event.kind for event in talk.events] == ["message", "message", "action", "message"]
