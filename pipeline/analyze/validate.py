@@ -313,7 +313,7 @@ def _partners(codes: Sequence[dict[str, Any]]) -> str:
     people = "a person (the mean over people)"
     if not by_gold:
         return people
-    labels = "what gold or the agreement of people settles"
+    labels = "settled labels (gold has more units than people labelled; not comparable with people's own)"
     return labels if len(by_gold) == len(codes) else f"{people}, of {', '.join(by_gold)} {labels}"
 
 

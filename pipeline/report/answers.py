@@ -326,8 +326,9 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     table = Table(
         name="trust",
         title=question,
-        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
-        "with quadratic weights), and the rate of the code (on a scale the mean), corrected by their labels.",
+        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels where gold "
+        "has more units; on a scale with quadratic weights), and the rate of the code (on a scale the mean), "
+        "corrected by their labels.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (

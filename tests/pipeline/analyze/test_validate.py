@@ -132,12 +132,15 @@ def test_of_several_labels_the_probability_of_the_label_given_is_held_against_pe
     assert code["calibration"]["brier"] == pytest.approx(sum(errors) / 10)
 
 
+SETTLED = "settled labels (gold has more units than people labelled; not comparable with people's own)"
+
+
 @pytest.mark.parametrize(
     ("partners", "words"),
     [
         ("pp", "a person (the mean over people)"),
-        ("gg", "what gold or the agreement of people settles"),
-        ("pg", "a person (the mean over people), of B what gold or the agreement of people settles"),
+        ("gg", SETTLED),
+        ("pg", f"a person (the mean over people), of B {SETTLED}"),
     ],
 )
 def test_the_short_page_says_which_kappas_are_with_settled_labels(partners: str, words: str) -> None:
