@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Coaudit
 from tests.judges.teams import team
-from tests.pipeline.stores import holding
+from tests.pipeline.stores import holding, rate, rows, verdict
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,28 @@ def test_what_some_sessions_lack_is_not_said_of_the_workspace(
     talk = team(("human", "Hi"), ("agent", "Ho"))
     holding(workspace, [talk.model_copy(update={"id": "a", "native_id": "a", "task": "a b"})])
     assert words in coaudit(*command, "--where", "task=a b", status=status).err
+
+
+def test_a_codebook_that_changed_is_not_said_to_be_unrated(workspace: Path, coaudit: Coaudit) -> None:
+    """Nor is every codebook, where another one is rated."""
+    store = holding(workspace, [team(("human", "Hi"), ("agent", "Ho"))])
+    book = workspace / "codebooks" / "mine.toml"
+    book.parent.mkdir(exist_ok=True)
+    text = """
+        name = "mine"
+        title = "Mine"
+        unit = "trajectory"
+        labels = ["yes", "no"]
+        question = "Is it so?"
+        [[codes]]
+        code = "m"
+        name = "Mine"
+        definition = "It is."
+    """
+    book.write_text(text)
+    (trajectory,) = [row["id"] for row in rows(store, "SELECT id FROM trajectories")]
+    assert rate(store, [verdict(trajectory, None, "mine", "yes", code="m", rater="ann")]).imported == 1
+    book.write_text(text.replace("It is.", "It was."))
+    told = coaudit("rates", "--codebook", "mine").err
+    assert "mine: 1 rating on another version of it does not count" in told
+    assert "no rating with mine counts yet: " in told
