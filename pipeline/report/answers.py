@@ -194,7 +194,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     if not who:
         if only and findings.raters(store):
             return Answer(question, ("No failure is rated in what the filters leave.",), None, "")
-        sentences = ("No failure is rated yet.",)
+        sentences: tuple[str, ...] = ("No failure is rated yet.",)
         if others := _other_codebooks(store, only):
             name = findings.FAILURES
             sentences = (
