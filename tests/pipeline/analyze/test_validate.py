@@ -156,7 +156,10 @@ def test_labels_that_began_from_one_that_was_shown_are_told(store: Store) -> Non
     """Whoever is shown a judge's label agrees with it: its page took such labels for blind ones."""
     assert not any("shown" in line for line in validate.summary(validate.validate(store, "judge")).foot)
     external = {"labelstudio": {"parent_prediction": 7}}
-    rate(store, [verdict("env_0", 2, "initiative", "no", rater="ann", external=external)])
+    lines = [
+        verdict("env_0", 2, "initiative", "no", rater=rater, external=external) for rater in ("ann", "gold")
+    ]
+    assert rate(store, lines).imported >= 1
     page = validate.validate(store, "judge")
     told = (
         "labels that people began from a judge's, which they were shown: initiative 1 of 8; not blind to "
