@@ -10,7 +10,7 @@ import altair as alt
 import streamlit as st
 
 from ...pipeline.analyze import failures, rates
-from ...pipeline.report import Number, Table, modes, trust
+from ...pipeline.report import Number, Table, answers, modes, trust
 from ...pipeline.report.tables import column_names, free_name
 from ...pipeline.store import Selection, Store
 from .. import queries
@@ -30,7 +30,8 @@ def show(only: Selection) -> None:
     st.title("Failures")
     raters = ask(failures.raters, failures.FAILURES, only)
     if not raters:
-        st.info("No failure is rated here: run `coaudit judge --codebook failures --model MODEL`.")
+        answer = ask(answers.failure, only)
+        st.info(" ".join((*answer.sentences, f"Run `{answer.further}`." if answer.further else "")))
         return
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]

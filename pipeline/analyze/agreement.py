@@ -271,15 +271,17 @@ def _sample_population(code: Rated, judge: str) -> Population:
 
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
-    """Of one code's rows, Cohen's kappa of a judge with people: with gold where that has settled all that
-    people dispute, else the mean over people; on a scale the quadratic one.
+    """Of one code's rows, Cohen's kappa of a judge with people: the mean over people, but with settled labels
+    where gold has more units than people labelled; on a scale the quadratic one.
 
-    What is still disputed is harder than the rest: without it a judge seems to agree better than people do.
+    Settled labels err less than one person's: a judge that errs as people do agrees with them better than
+    people with each other, so that only the mean can stand beside people's own kappa.
     """
     kappas = _kappas(row for row in rows if row.raters[:1] == (judge,))
-    with_gold = [row for row in kappas if row.raters[1:] == (GOLD,) and not row.n_disputed]
-    means = [row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)]
-    return next(iter((*with_gold, *means, *kappas)), None)
+    mean = next((row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)), None)
+    with_gold = next((row for row in kappas if row.raters[1:] == (GOLD,)), None)
+    both = [row for row in (mean, with_gold) if row is not None]  # each of the first population
+    return max(both, key=lambda row: row.n_units, default=None)
 
 
 def judge_kappas(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:

@@ -313,7 +313,7 @@ def _partners(codes: Sequence[dict[str, Any]]) -> str:
     people = "a person (the mean over people)"
     if not by_gold:
         return people
-    labels = "what gold or the agreement of people settles"
+    labels = "settled labels (gold has more units than people labelled; not comparable with people's own)"
     return labels if len(by_gold) == len(codes) else f"{people}, of {', '.join(by_gold)} {labels}"
 
 
@@ -397,8 +397,11 @@ _VERSIONS = """
     WHERE (asked = ? OR rater = ?) AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
     GROUP BY ALL ORDER BY first
 """
+_ANSWER = "(trajectory_id, event, coalesce(external->>'$.labelstudio', rater))"
+"""What tells a person's labels apart: an annotation that is marked as gold is a rating of both."""
 _LABELS = f"""
-    SELECT codebook, code, count(*) AS n_labels, count(*) FILTER (WHERE {SHOWN}) AS n_shown
+    SELECT codebook, code, count(DISTINCT {_ANSWER}) AS n_labels,
+        count(DISTINCT {_ANSWER}) FILTER (WHERE {SHOWN}) AS n_shown
     FROM counted_ratings
     WHERE rater_kind = 'human' AND label IS NOT NULL
         AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {{where}})

@@ -88,24 +88,38 @@ def refusals(
     # A skipped task leaves no answer that others could see.
     answers = [annotations[n] for n in order if not annotations[n].get("was_cancelled")]
     first = person(answers[0].get("completed_by")) if answers else None
+    earlier: list[int | None] = []
     for place in order:
         annotation = annotations[place]
         by, other = annotation.get("completed_by"), changed_by(annotation)
         blind = not answers or person(by) == first
-        if reason := _reason(mark, name(users, by), other and name(users, other), blind):
+        again = _is_after_anothers(person(by), earlier)
+        if not annotation.get("was_cancelled"):
+            earlier.append(person(by))
+        if reason := _reason(mark, name(users, by), other and name(users, other), blind, again):
             number = annotation.get("id")
             people = (name(users, by), name(users, other) if other else None)
             result[place] = Refusal(project, task, number, *people, reason)
     return result
 
 
-def _reason(mark: Mark | None, by: str, other: str | None, blind: bool) -> str | None:
+def _is_after_anothers(by: int | None, earlier: Sequence[int | None]) -> bool:
+    """Whether a person had answered a task before somebody else did, who both are among the `earlier`."""
+    return by in earlier and any(one != by for one in earlier[earlier.index(by) :])
+
+
+def _reason(mark: Mark | None, by: str, other: str | None, blind: bool, again: bool) -> str | None:
     if other:
-        return f"changed by {other}: whose answer it is now can't be told, it is not counted"
+        return (
+            f"changed by {other}: whose answer it is now can't be told, it is not counted; one that was "
+            "pulled before the change still is"
+        )
     if mark is None or not mark.annotator:
         return None
     if mark.person and by.casefold() != mark.person.casefold():
         return f"this is the project of {mark.person}: it is not counted"
     if not mark.person and not blind:
         return "somebody else answered this task, and their answer could be seen: it is not counted"
+    if again:
+        return "somebody else's answer could be seen when it was given: it does not replace the earlier one"
     return None

@@ -140,7 +140,8 @@ def rates(
         emit_rows(row.model_dump() for row in rows)
         return
     if not rows:
-        say(f"no codebook is rated{_first(only)}")
+        names = f" with {', '.join(codebook)}" if codebook else ""
+        say(f"no rating{names} counts{_first(only)}")
         return
     open_ = open_answers(rows)
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]

@@ -264,6 +264,10 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
     result = jury.judge(store, scope.on(books), raters, rater)
     for (one, other), (same, n) in result.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
+    for pupil, teacher in result.pupils:
+        say(
+            f"{pupil} was trained on labels of {teacher}: it errs as they do, theirs are no independent votes"
+        )
     if result.shared:
         copies = f"{result.shared} labels are copies of another member's"
         say(f"{copies} (same model, same prompt): one vote for both")

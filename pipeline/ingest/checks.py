@@ -65,11 +65,11 @@ class Names:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.by_name: dict[str, list[str]] = {}
         self.by_look: dict[str, list[str]] = {}
-        """As they look: with each accented letter as one character."""
+        """As they look: with each accented letter as one character, without the space around them."""
         pairs = connection.execute("SELECT id, native_id FROM trajectories").fetchall()
         for key, native in pairs:
             self.by_name.setdefault(native, []).append(key)
-            self.by_look.setdefault(nfc(native), []).append(key)
+            self.by_look.setdefault(nfc(native.strip()), []).append(key)
         self.by_name |= {key: [key] for key, _ in pairs}
 
     def resolve(self, name: str) -> str:

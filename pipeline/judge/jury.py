@@ -29,6 +29,8 @@ class JuryResult:
     """Pair of members -> labels they agree on, labels (not `unclear`) that both gave."""
     shared: int = 0
     """Labels that are no vote of their own: another member has the same answer."""
+    pupils: tuple[tuple[str, str], ...] = ()
+    """(Member, another from whose labels it was trained): no independent votes."""
 
 
 def rated_codebooks(store: Store, members: Sequence[str], rater: str = NAME) -> list[str]:
@@ -52,7 +54,7 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
     store.admit_writes()
     kinds = _kinds(store, members, rater)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
-    result = JuryResult(Summary())
+    result = JuryResult(Summary(), pupils=_pupils(store, scope.books, members))
     with store.workspace.new_ratings() as ledger:
         for book in scope.books:
             ledger.append(_new_ratings(store, members, _maker(rater, kind, book, members), result))
@@ -149,6 +151,16 @@ def _new_ratings(store: Store, members: Sequence[str], maker: Maker, result: Jur
     result.summary.already += len(already - units)
     result.summary.errors += len(lapses - units)
     return fresh
+
+
+def _pupils(store: Store, books: Sequence[Codebook], members: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    query = f"""
+        SELECT DISTINCT rater, parameters->>'$.learnt_from' AS teacher FROM counted_ratings
+        WHERE codebook {AMONG} AND rater {AMONG} AND contains(parameters, '"learnt_from"') ORDER BY ALL
+    """
+    with store.reading() as connection:
+        rows = execute(connection, query, [texts(book.name for book in books), texts(members)]).fetchall()
+    return tuple((rater, teacher) for rater, teacher in rows if teacher in members)
 
 
 def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:

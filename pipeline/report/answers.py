@@ -15,7 +15,7 @@ from ...schemas.text import count_of
 from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
-from ..store import Selection, Store
+from ..store import Selection, Store, execute
 from ..store.queries.selection import name_of
 from .methods import facts
 from .tables import Answer, Cell, Number, Table, count, of_metric
@@ -174,13 +174,17 @@ def _ties_text(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
     return f" and {count_of(others, 'other', 'others')}" if others else ""
 
 
-def _other_codebooks(store: Store) -> list[str]:
-    """The codebooks with ratings of whole trajectories."""
-    query = """
-        SELECT DISTINCT codebook FROM counted_ratings WHERE event IS NULL AND label IS NOT NULL ORDER BY ALL
+def _other_codebooks(store: Store, only: Selection | None) -> list[str]:
+    """The codebooks with ratings, those of the first question apart."""
+    where, values = (only or Selection()).where()
+    query = f"""
+        SELECT DISTINCT codebook FROM counted_ratings
+        WHERE label IS NOT NULL AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
+        ORDER BY ALL
     """
     with store.reading() as connection:
-        return [name for (name,) in connection.execute(query).fetchall()]
+        names = [str(name) for (name,) in execute(connection, query, values).fetchall()]
+    return [name for name in names if name not in codebooks.PROCESS]
 
 
 def failure(store: Store, only: Selection | None = None) -> Answer:
@@ -190,13 +194,14 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     if not who:
         if only and findings.raters(store):
             return Answer(question, ("No failure is rated in what the filters leave.",), None, "")
-        if others := _other_codebooks(store):
+        sentences: tuple[str, ...] = ("No failure is rated yet.",)
+        if others := _other_codebooks(store, only):
             name = findings.FAILURES
-            sentence = f"This is answered by the codebook {name}, with which nothing is rated yet."
-            rest = f"Sessions are rated with {', '.join(others)}, whose codes have rates."
-            return Answer(question, (sentence, rest), None, "coaudit rates")
-        sentence = "No failure is rated yet."
-        return Answer(question, (sentence,), None, "coaudit judge --codebook failures --rater detectors")
+            sentences = (
+                f"This is answered by the codebook {name}, with which nothing is rated yet.",
+                f"There are ratings with {', '.join(others)}: `coaudit rates` has the rates of their codes.",
+            )
+        return Answer(question, sentences, None, "coaudit judge --codebook failures --rater detectors")
     rater, kind = who[0]["rater"], who[0]["kind"]
     shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
@@ -326,8 +331,9 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     table = Table(
         name="trust",
         title=question,
-        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
-        "with quadratic weights), and the rate of the code (on a scale the mean), corrected by their labels.",
+        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels where gold "
+        "has more units; on a scale with quadratic weights), and the rate of the code (on a scale the mean), "
+        "corrected by their labels.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (

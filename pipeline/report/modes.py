@@ -73,7 +73,7 @@ def failures(
         rows=tuple(rows) if shares else (),
         heads=3,
         shaded=True,
-        empty="No failure is rated: `coaudit judge --codebook failures`.",
+        empty="Nothing is rated with the codebook failures: `coaudit judge --codebook failures`.",
     )
 
 

@@ -39,8 +39,10 @@ from coaudit.pipeline.store.connection import busy_error
 from coaudit.pipeline.store.queries.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
+from tests.judges.teams import team
 from tests.pipeline.advise import games
 from tests.pipeline.analyze.test_compare import PEOPLE, studied
+from tests.pipeline.stores import holding, rate, verdict
 
 PAGES = (
     "overview",
@@ -185,6 +187,17 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
     test = _run(name)
     assert not test.exception
     assert any("`coaudit" in info.value for info in test.info)
+
+
+@pytest.mark.slow
+def test_the_failures_page_names_the_codebooks_that_there_are_ratings_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = holding(tmp_path / "workspace", [team(("human", "Hi"), ("agent", "Ho"))])
+    assert rate(store, [verdict("t1", None, "mast", "present", code="1.1", rater="ann")]).imported == 1
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(tmp_path / "workspace"))
+    (info,) = _run("failures").info
+    assert "There are ratings with mast" in info.value and "Run `coaudit judge --codebook fail" in info.value
 
 
 @pytest.mark.slow

@@ -541,19 +541,34 @@ def test_a_judge_is_held_against_gold_and_where_there_is_none_against_what_peopl
 
 @pytest.mark.parametrize(
     ("gold", "coefficient"),
-    [("––yn", "mean_judge_human_kappa"), ("––yny", "cohen_kappa"), ("", "mean_judge")],
+    [("––yn", "mean_judge"), ("––yny", "mean_judge"), ("", "mean_judge"), ("––yny–––––yn", "cohen_kappa")],
 )
-def test_a_judge_is_held_against_settled_labels_once_nothing_is_disputed(
+def test_a_judge_is_held_against_people_unless_gold_has_more_units(
     tmp_path: Path, gold: str, coefficient: str
 ) -> None:
-    """With one dispute of many settled, the kappa was of the easy units, and far above people's own."""
-    said = {"ann": "yyyyynnnnn", "bob": "yynnnnnnnn", "judge": "yynynnnnnn"} | (
+    """Settled labels err less than a person's: the kappa with them stood far above people's own."""
+    said = {"ann": "yyyyynnnnn", "bob": "yynnnnnnnn", "judge": "yynynnnnnnyn"} | (
         {"gold": gold} if gold else {}
     )
     rows = agreement.of_workspace(labelled(tmp_path, said))
     kappa = agreement.with_people(rows, "judge")
     assert kappa is not None and kappa.coefficient.startswith(coefficient)
     assert agreement.judge_kappas(rows) == {("initiative", "initiative", "judge"): kappa}
+
+
+def test_units_outside_the_samples_never_stand_for_those_of_the_samples(tmp_path: Path) -> None:
+    """Where people dispute none of the former, the kappa of these few was that of the judge."""
+    said = {"ann": "yyyyynnnnnyn", "bob": "yynnnnnnnn––", "gold": "––y", "judge": "yynynnnnnnyy"}
+    drawn = dict.fromkeys(range(2, 12), 0.5)
+    kappa = agreement.with_people(
+        agreement.of_workspace(labelled(tmp_path, said, probability=drawn)), "judge"
+    )
+    assert kappa is not None and kappa.n_units == 10 and kappa.raters == ("judge", "ann", "bob")
+
+
+def test_a_judge_has_no_kappa_with_people_where_there_are_only_judges(tmp_path: Path) -> None:
+    rows = agreement.of_workspace(labelled(tmp_path, {"judge": "yyn", "judge2": "yyn"}))
+    assert rows and agreement.with_people(rows, "judge") is None
 
 
 def test_settled_units_are_told_apart_by_how_many_people_said_so(tmp_path: Path) -> None:

@@ -132,12 +132,15 @@ def test_of_several_labels_the_probability_of_the_label_given_is_held_against_pe
     assert code["calibration"]["brier"] == pytest.approx(sum(errors) / 10)
 
 
+SETTLED = "settled labels (gold has more units than people labelled; not comparable with people's own)"
+
+
 @pytest.mark.parametrize(
     ("partners", "words"),
     [
         ("pp", "a person (the mean over people)"),
-        ("gg", "what gold or the agreement of people settles"),
-        ("pg", "a person (the mean over people), of B what gold or the agreement of people settles"),
+        ("gg", SETTLED),
+        ("pg", f"a person (the mean over people), of B {SETTLED}"),
     ],
 )
 def test_the_short_page_says_which_kappas_are_with_settled_labels(partners: str, words: str) -> None:
@@ -153,7 +156,10 @@ def test_labels_that_began_from_one_that_was_shown_are_told(store: Store) -> Non
     """Whoever is shown a judge's label agrees with it: its page took such labels for blind ones."""
     assert not any("shown" in line for line in validate.summary(validate.validate(store, "judge")).foot)
     external = {"labelstudio": {"parent_prediction": 7}}
-    rate(store, [verdict("env_0", 2, "initiative", "no", rater="ann", external=external)])
+    lines = [
+        verdict("env_0", 2, "initiative", "no", rater=rater, external=external) for rater in ("ann", "gold")
+    ]
+    assert rate(store, lines).imported >= 1
     page = validate.validate(store, "judge")
     told = (
         "labels that people began from a judge's, which they were shown: initiative 1 of 8; not blind to "

@@ -33,6 +33,7 @@ def test_an_answer_that_somebody_else_changed_is_nobodys(mark: Mark | None) -> N
     (why,) = refusals(1, mark, 5, [answer(ANN, BOB)], USERS).values()
     assert (why.completed_by, why.updated_by, why.task) == ("ann@example.org", "bob@example.org", 5)
     assert why.text().startswith("task 5, annotation 7 by ann@example.org: changed by bob@example.org")
+    assert why.text().endswith("it is not counted; one that was pulled before the change still is")
 
 
 def test_in_a_named_annotators_project_only_they_answer() -> None:
@@ -41,7 +42,16 @@ def test_in_a_named_annotators_project_only_they_answer() -> None:
 
 def test_in_a_numbered_project_the_second_to_answer_a_task_could_see_the_first() -> None:
     late, early = answer(EVE, created="2026-01-02T10:00:00Z"), answer(ANN)
-    assert refused(NUMBERED, late, early, answer(ANN, created="2026-01-03T10:00:00Z")) == [0]
+    assert refused(NUMBERED, late, early, answer(ANN, created="2026-01-01T11:00:00Z")) == [0]
+
+
+@pytest.mark.parametrize("mark", [NUMBERED, NAMED])
+def test_a_second_answer_after_somebody_elses_leaves_the_first_which_was_blind(mark: Mark) -> None:
+    again = answer(ANN, created="2026-01-03T10:00:00Z")
+    assert refused(mark, answer(ANN), answer(EVE, created="2026-01-02T10:00:00Z"), again) == [1, 2]
+    assert refused(mark, answer(ANN), again) == []
+    skipped = answer(EVE, created="2026-01-02T10:00:00Z") | {"was_cancelled": True}
+    assert refused(mark, answer(ANN), skipped, again) == [1]
 
 
 def test_who_skips_a_task_of_another_leaves_nothing_to_see() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Coaudit
 from tests.judges.teams import team
-from tests.pipeline.stores import holding
+from tests.pipeline.stores import holding, rate, rows, verdict
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,28 @@ def test_what_two_groups_have_the_same_is_one_line_behind_the_others(
     assert lines[-1].startswith("nothing to test, the same in fast and slow: ")
     assert "messages of human 1.000" in lines[-1] and "messages of human" not in "".join(lines[:-1])
     assert any(line.startswith("messages of agent: 2.000 (fast) against 1.500 (slow)") for line in lines)
+
+
+def test_a_codebook_that_changed_is_not_said_to_be_unrated(workspace: Path, coaudit: Coaudit) -> None:
+    """Nor is every codebook, where another one is rated."""
+    store = holding(workspace, [team(("human", "Hi"), ("agent", "Ho"))])
+    book = workspace / "codebooks" / "mine.toml"
+    book.parent.mkdir(exist_ok=True)
+    text = """
+        name = "mine"
+        title = "Mine"
+        unit = "trajectory"
+        labels = ["yes", "no"]
+        question = "Is it so?"
+        [[codes]]
+        code = "m"
+        name = "Mine"
+        definition = "It is."
+    """
+    book.write_text(text)
+    (trajectory,) = [row["id"] for row in rows(store, "SELECT id FROM trajectories")]
+    assert rate(store, [verdict(trajectory, None, "mine", "yes", code="m", rater="ann")]).imported == 1
+    book.write_text(text.replace("It is.", "It was."))
+    told = coaudit("rates", "--codebook", "mine").err
+    assert "mine: 1 rating on another version of it does not count" in told
+    assert "no rating with mine counts yet: " in told

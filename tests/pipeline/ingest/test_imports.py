@@ -16,15 +16,17 @@ from openpyxl import Workbook
 
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
-from coaudit.pipeline.ingest import imports, labels
+from coaudit.pipeline.ingest import checks, imports, labels
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.ledgers import ledger
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
+from tests.judges.teams import team
 from tests.pipeline.stores import (
     copied,
     document,
     give,
+    holding,
     made,
     metric,
     rate,
@@ -378,6 +380,17 @@ def test_a_session_is_known_whatever_the_space_around_its_name(store: Store) -> 
     names = (f" {NAME}", f"{row['id']}\t")
     lines = [verdict(name, 2, "initiative", "yes", rater=f"r{n}") for n, name in enumerate(names)]
     assert rate(store, lines).imported == 2
+
+
+def test_a_session_whose_own_name_has_space_around_it_is_known_without(tmp_path: Path) -> None:
+    """A table's reader trims the name, and no line could name the session; where another has the bare name,
+    that one has it alone."""
+    talk = team(("human", "Hi"), ("agent", "Ho"))
+    names = {"x": "a", "y": "a ", "z": "b "}
+    runs = [talk.model_copy(update={"id": key, "native_id": name}) for key, name in names.items()]
+    with holding(tmp_path / "workspace", runs).reading() as connection:
+        resolve = checks.Names(connection).resolve
+    assert [resolve(name) for name in ("a", "a ", " a", "b", "b ", "b\t")] == [*"xyxzzz"]
 
 
 def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) -> None:

@@ -627,6 +627,25 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
     assert coaudit("judge", "--rater", "jury", "--members", "a,b,c", "--json").json["already"] == 2
 
 
+def test_a_jury_with_a_judge_and_its_pupil_is_told_of(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    """The pupil votes as its teacher does, and both outvote whoever else is on the jury."""
+    fill(workspace, *chatter(1))
+    lines = [
+        verdict("t0", None, "failures", "absent", code="C.1", rater=rater, rater_kind=kind, **more)
+        for rater, kind, more in (
+            ("a", "llm", {}),
+            ("b", "llm", {}),
+            ("trained:mine", "model", {"parameters": {"learnt_from": "a"}}),
+        )
+    ]
+    coaudit("ratings", "import", write_lines(tmp_path / "votes.jsonl", lines))
+    command = ("judge", "--rater", "jury", "--codebook", "failures", "--members")
+    assert "trained:mine was trained on labels of a: " in coaudit(*command, "a,b,trained:mine").err
+    assert "was trained on" not in coaudit(*command, "a,b").err
+
+
 def test_a_jury_whose_members_no_longer_have_labels_has_none(
     coaudit: Coaudit, workspace: Path, tmp_path: Path
 ) -> None:

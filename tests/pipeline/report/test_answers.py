@@ -17,8 +17,8 @@ from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Agreement, Event, Outcome, Participant, Rate, Trajectory
 from tests.conftest import Coaudit
-from tests.pipeline.report.test_methods import RUNS
-from tests.pipeline.stores import holding, rate, verdict
+from tests.judges.teams import team
+from tests.pipeline.stores import holding, rate, rows, verdict
 
 TEAM = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
 CODE = "C.1"
@@ -499,16 +499,27 @@ def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_
     assert told.sentences == ("No failure is rated in what the filters leave.",) and not told.further
 
 
-def test_failures_that_are_rated_with_another_codebook_are_not_said_to_be_unrated(tmp_path: Path) -> None:
-    store = holding(tmp_path / "workspace", RUNS)
-    assert answers.failure(store).sentences == ("No failure is rated yet.",)
-    assert rate(store, [verdict("s0", None, "mast", "present", code="1.1", rater="ann")]).imported == 1
+@pytest.mark.parametrize(("book", "code", "event"), [("mast", "1.1", None), ("decisive_step", "decisive", 1)])
+def test_failures_that_are_rated_with_another_codebook_are_not_said_to_be_unrated(
+    tmp_path: Path, book: str, code: str, event: int | None
+) -> None:
+    """Of whatever units they are, and the command that rates failures is still the one to run."""
+    store = holding(tmp_path / "workspace", [team(("human", "Hi"), ("agent", "Ho"))])
+    before = answers.failure(store)
+    assert before.sentences == ("No failure is rated yet.",)
+    (label, *_) = codebooks.load(book).labels
+    (key,) = [row["id"] for row in rows(store, "SELECT id FROM trajectories")]
+    process = verdict(key, 1, "initiative", "yes", rater="ann")
+    assert rate(store, [process]).imported == 1
+    assert answers.failure(store) == before
+    assert rate(store, [verdict(key, event, book, label, code=code, rater="ann")]).imported == 1
     told = answers.failure(store)
     assert told.sentences == (
         "This is answered by the codebook failures, with which nothing is rated yet.",
-        "Sessions are rated with mast, whose codes have rates.",
+        f"There are ratings with {book}: `coaudit rates` has the rates of their codes.",
     )
-    assert told.further == "coaudit rates"
+    assert told.further == before.further
+    assert answers.failure(store, Selection(system=("none",))).sentences == before.sentences
 
 
 def test_an_arm_that_delivered_is_not_said_to_have_reached_the_goal_that_it_failed(tmp_path: Path) -> None:
