@@ -119,11 +119,13 @@ def once(what: str, design: str, margins: str, judge: str, n: int) -> Callable[[
 def rows(samples: int) -> Iterator[str]:
     yield "| what | sample | labels | judge | n | coverage | width | bias | undefined | too narrow because |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    for what, design, margins, judge, n in product(("mean", "2"), DESIGNS, MARGINS, JUDGES, (24, 80, 200)):
+    for what, design, margins, judge in product(("mean", "2"), DESIGNS, MARGINS, JUDGES):
         if "alone" in design and judge != "right":
             continue
-        shown = f"{what} | {design} | {margins} | {'–' if 'alone' in design else judge} | {n}"
-        yield f"| {shown} | {line(once(what, design, margins, judge, n), samples, WHY)} |"
+        large = (1000, N) if "two people" in design and judge == "right" else ()
+        for n in (24, 80, 200, *large):
+            shown = f"{what} | {design} | {margins} | {'–' if 'alone' in design else judge} | {n}"
+            yield f"| {shown} | {line(once(what, design, margins, judge, n), samples, WHY)} |"
 
 
 if __name__ == "__main__":
