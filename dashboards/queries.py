@@ -184,12 +184,17 @@ def moments(store: Store, only: Selection) -> Rows:
 
 
 def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
-    """The share of trajectories with any failure of each category, by the week in which they began."""
+    """The share of trajectories with any failure of each category, by the week in which they began; of each
+    code that has no category."""
     day = day_of("t.started")
     query = f"""
         SELECT date_trunc('week', ({day})::DATE)::DATE::VARCHAR AS week, f.code AS category,
             sum(f.present)::BIGINT AS present, count(f.present) AS trajectories
-        FROM category_findings f JOIN trajectories t ON t.id = f.trajectory_id
+        FROM (
+            SELECT trajectory_id, codebook, code, rater, present FROM category_findings
+            UNION ALL
+            SELECT trajectory_id, codebook, code, rater, present FROM findings WHERE category IS NULL
+        ) f JOIN trajectories t ON t.id = f.trajectory_id
         WHERE f.rater = ? AND f.codebook = ? AND {day} IS NOT NULL AND {{where}}
         GROUP BY ALL HAVING count(f.present) > 0 ORDER BY ALL
     """

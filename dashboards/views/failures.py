@@ -1,4 +1,5 @@
-"""Failures: the taxonomy as a heatmap, real beside simulated, co-occurrence, sources, change over time."""
+"""Failures: the taxonomy, or another codebook of trajectories, as a heatmap, real beside simulated,
+co-occurrence, sources, change over time."""
 
 from __future__ import annotations
 
@@ -28,11 +29,18 @@ QUICK = 300_000
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Failures")
-    raters = ask(failures.raters, failures.FAILURES, only)
-    if not raters:
+    books = ask(failures.books, only)
+    if not books:
         answer = ask(answers.failure, only)
         st.info(" ".join((*answer.sentences, f"Run `{answer.further}`." if answer.further else "")))
         return
+    book = failures.FAILURES
+    if books != [book]:
+        book = choices.one(st, "Codebook", books, key="codebook")
+    if failures.FAILURES not in books:
+        further = ask(answers.failure, only).further
+        st.caption("Nothing is rated with failures" + (f": run `{further}`." if further else "."))
+    raters = ask(failures.raters, book, only)
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]
     rater = choices.one(left, "Found by", names, key="found_by")
@@ -42,18 +50,26 @@ def show(only: Selection) -> None:
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
     keys = ("setting", "condition") if by == both else (by,)
-    heatmap = ask(modes.failures, only, rater=rater, by=keys, correct=correct)
+    heatmap = ask(modes.failures, only, codebook=book, rater=rater, by=keys, correct=correct)
     _heatmap(heatmap)
-    codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
-    _settings(only, rater, codes)
+    names = [str(row[0]) for row in heatmap.rows]
+    categories = {
+        share.code for share in ask(failures.shares, codebook=book, only=only) if share.category is None
+    }
+    codes = [name for name in names if name not in categories]
+    _settings(only, book, rater, codes)
     if correct and row["kind"] != "human":
-        figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
-    one, two = st.columns(2, gap="large")
-    with one:
-        _sources(only, rater, [str(row[0]) for row in heatmap.rows], by_rule=row["kind"] == "rule")
-    with two:
-        _over_time(only, rater)
-    _together(only, rater, codes)
+        figures.table(ask(corrected, only, book, rater), metrics=("failure rate",), links=False)
+    part = "category" if categories else "code"
+    if heatmap.heads < 3:  # the codebook names no sources
+        _over_time(only, book, rater, part)
+    else:
+        one, two = st.columns(2, gap="large")
+        with one:
+            _sources(only, book, rater, names, by_rule=row["kind"] == "rule")
+        with two:
+            _over_time(only, book, rater, part)
+    _together(only, book, rater, codes)
 
 
 def _heatmap(heatmap: Table) -> None:
@@ -77,10 +93,10 @@ def _heatmap(heatmap: Table) -> None:
     figures.table(transpose, metrics=("failure rate",), titles=titles)
 
 
-def _settings(only: Selection, rater: str, codes: list[str]) -> None:
+def _settings(only: Selection, book: str, rater: str, codes: list[str]) -> None:
     every = [
         share
-        for share in ask(failures.shares, by=("system", "setting"), only=only)
+        for share in ask(failures.shares, by=("system", "setting"), codebook=book, only=only)
         if share.rater == rater and share.category is not None and share.group[1] in SETTINGS
     ]
     by_system = [share for share in every if share.n]
@@ -95,7 +111,12 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
             "trajectories": share.n,
         }
         for both in sorted({*systems.values()}) or [()]
-        for share in ask(failures.shares, by=("setting",), only=replace(only, system=both) if both else only)
+        for share in ask(
+            failures.shares,
+            by=("setting",),
+            codebook=book,
+            only=replace(only, system=both) if both else only,
+        )
         if share.rater == rater and share.n and share.category is not None and share.group[0] in SETTINGS
         if systems.get(share.code, ()) == both
     ]
@@ -188,9 +209,9 @@ def _sizes(rows: list[dict[str, Any]]) -> str:
     return f" n = {', '.join(parts)}." if parts else ""
 
 
-def corrected(store: Store, only: Selection, rater: str) -> Table:
+def corrected(store: Store, only: Selection, book: str, rater: str) -> Table:
     """The judge's rate and the corrected one of every mode and category of the selection, with the design."""
-    return trust.rate_table(rates.rates(store, [failures.FAILURES], judge=rater, only=only))
+    return trust.rate_table(rates.rates(store, [book], judge=rater, only=only))
 
 
 def _to_correct(row: dict[str, Any]) -> bool:
@@ -201,8 +222,8 @@ def _to_correct(row: dict[str, Any]) -> bool:
     return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 
-def _sources(only: Selection, rater: str, codes: list[str], *, by_rule: bool) -> None:
-    rows = ask(failures.sources, rater, only=only)
+def _sources(only: Selection, book: str, rater: str, codes: list[str], *, by_rule: bool) -> None:
+    rows = ask(failures.sources, rater, codebook=book, only=only)
     whose = (
         "Each mode's usual source, by the codebook"
         if by_rule
@@ -232,8 +253,9 @@ def _sources(only: Selection, rater: str, codes: list[str], *, by_rule: bool) ->
     )
 
 
-def _over_time(only: Selection, rater: str) -> None:
-    rows = ask(queries.over_time, only, rater, failures.FAILURES)
+def _over_time(only: Selection, book: str, rater: str, part: str) -> None:
+    """`part`: what a line is of, a category, or a code where the codebook has none."""
+    rows = ask(queries.over_time, only, rater, book)
     for row in rows:
         row["rate"] = row["present"] / row["trajectories"]
     sizes = f"n = {figures.span(row['trajectories'] for row in rows)}"
@@ -245,7 +267,7 @@ def _over_time(only: Selection, rater: str) -> None:
             .encode(
                 x=days.axis("week", "Week of the session", rows),
                 y=alt.Y("rate:Q", title="Share of trajectories", axis=alt.Axis(format="%")),
-                color=colour("category", "Category"),
+                color=colour("category", part.capitalize()),
                 tooltip=[
                     days.tooltip("week", "Week"),
                     "category:N",
@@ -261,16 +283,17 @@ def _over_time(only: Selection, rater: str) -> None:
         draw,
         key="time",
         legend="category",
-        alternative="Rate of each category by week",
+        alternative=f"Rate of each {part} by week",
         metrics=("failure rate",),
-        note=f"{sizes} trajectories a week and category, of all systems that the filters leave. "
+        note=f"{sizes} trajectories a week and {part}, of all systems that the filters leave. "
         "To compare versions, tag them at ingest (`--tag version=…`) and filter.",
-        empty="Undefined: no session with a time has an answer to all modes of a category.",
+        empty="Undefined: no session with a time has an answer"
+        + (" to all modes of a category." if part == "category" else "."),
     )
 
 
-def _together(only: Selection, rater: str, codes: list[str]) -> None:
-    rows = ask(failures.code_pairs, rater, only=only)
+def _together(only: Selection, book: str, rater: str, codes: list[str]) -> None:
+    rows = ask(failures.code_pairs, rater, codebook=book, only=only)
     for row in rows:
         if codes.index(row["code"]) > codes.index(row["other"]):
             row["code"], row["other"] = row["other"], row["code"]

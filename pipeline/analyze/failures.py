@@ -11,6 +11,7 @@ import numpy as np
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import GOLD
+from .. import codebooks
 from ..store import Selection, Store, dictionaries, execute, rows_with_arrays
 from ..store.queries.groupings import keys_of
 from .designs import Designs, follows_samples
@@ -31,6 +32,7 @@ class Share:
 
     code: str
     category: str | None
+    """Of a code, empty where its codebook has none; None of a category itself."""
     rater: str
     group: tuple[str, ...]
     present: int
@@ -65,7 +67,8 @@ def shares(
                     coalesce(sum(f.present), 0)::BIGINT AS y, count(f.present) AS x,
                     count(*) - count(f.present) AS missing
                 FROM (
-                    SELECT trajectory_id, codebook, code, category, rater, present FROM findings
+                    SELECT trajectory_id, codebook, code, coalesce(category, '') AS category, rater, present
+                    FROM findings
                     UNION ALL
                     SELECT trajectory_id, codebook, code, NULL, rater, present FROM category_findings
                 ) f JOIN trajectories t ON t.id = f.trajectory_id
@@ -105,6 +108,19 @@ def _share(row: dict[str, Any], keys: int) -> Share:
         row["missing"],
         estimate(sample),
     )
+
+
+def books(store: Store, only: Selection | None = None) -> list[str]:
+    """Codebooks of trajectories whose codes somebody found present or absent; FAILURES in front."""
+    where, values = (only or Selection()).where()
+    query = f"""
+        SELECT DISTINCT f.codebook FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
+        WHERE (f.present IS NOT NULL OR f.codebook = ?) AND {where}
+    """
+    with store.reading() as connection:
+        names = [str(name) for (name,) in execute(connection, query, [FAILURES, *values]).fetchall()]
+    known = set(names).intersection(codebooks.names(store.workspace.codebooks))
+    return sorted(known, key=lambda name: (name != FAILURES, name))
 
 
 def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None) -> list[dict[str, Any]]:
@@ -181,10 +197,11 @@ def code_pairs(
 def sources(
     store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
 ) -> list[dict[str, Any]]:
-    """Where a rater put the cause of what it found: code, error_source (or none), findings."""
+    """Where a rater put the cause of what it found: code, category (or the code), error_source, findings."""
     where, values = (only or Selection()).where()
     query = f"""
-        SELECT f.code, f.category, coalesce(f.error_source, 'not said') AS error_source, count(*) AS findings
+        SELECT f.code, coalesce(f.category, f.code) AS category,
+            coalesce(f.error_source, 'not said') AS error_source, count(*) AS findings
         FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
         WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {where}
         GROUP BY ALL ORDER BY ALL

@@ -1,4 +1,5 @@
-"""Table 4 of the Co-Gym paper: how often each failure mode was found, and what people make of it."""
+"""Table 4 of the Co-Gym paper: how often each failure mode was found, and what people make of it. The same of
+other codebooks of trajectories."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from .tables import Number, Table, filter_of, free_name
 ALL = ("All", "All together")
 """Names for the column of all groups together, in front where there are several; the first that is no
 group's name is used, else `All together (2)`."""
+_NAMES = ("Code", "Name")
+_UNION = "A category is the union of its modes, not their sum, over trajectories with an answer to each. "
 _UNEVEN = (
     " The sample took some trajectories likelier than others: these are the shares of those that it took; "
     "`coaudit rates` has the corpus'."
@@ -29,6 +32,7 @@ def failures(
     store: Store,
     only: Selection | None = None,
     *,
+    codebook: str = findings.FAILURES,
     rater: str | None = None,
     by: Sequence[str] = ("setting", "condition"),
     correct: bool = True,
@@ -38,53 +42,56 @@ def failures(
     Groups of several systems that have one name stand apart, each with its system in front. With `correct`,
     a judge's rates also carry what people's labels, where there are any, make of them.
     """
-    book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
-    who = findings.raters(store, only=only)
+    book = codebooks.load(codebook, store.workspace.codebooks)
+    who = findings.raters(store, codebook, only)
     rater = rater or (who[0]["rater"] if who else None)
-    by, shares = _within_systems(store, by, only)
+    by, shares = _within_systems(store, codebook, by, only)
     shares = [s for s in shares if s.rater == rater]
     by_name = {(s.code, s.group): s for s in shares}
-    corrected = _corrected_rates(store, who, rater, by, only) if correct else {}
+    corrected = _corrected_rates(store, codebook, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     names = {group: group_name(group, groups) for group in groups}
     heads_in_use = set(names.values())
     total = ALL[0] if ALL[0] not in heads_in_use else free_name(ALL[-1], heads_in_use)
     if len(groups) > 1:
-        shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
+        shares = [s for s in findings.shares(store, codebook=codebook, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}
-        corrected |= _corrected_rates(store, who, rater, (), only) if correct else {}
+        corrected |= _corrected_rates(store, codebook, who, rater, (), only) if correct else {}
         groups = [(), *groups]
     cells = {
-        (code, group): _share(share, by if group else (), corrected.get((code, group)))
+        (code, group): _share(share, codebook, by if group else (), corrected.get((code, group)))
         for (code, group), share in by_name.items()
     }
-    rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
+    heads = ("Code", "Failure mode", "Usual source") if any(c.error_source for c in book.codes) else _NAMES
+    rows = [
+        (*head[: len(heads)], *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)
+    ]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
-    caveat = _UNEVEN if rater and findings.is_uneven(store, rater) else ""
+    caveat = _UNEVEN if rater and findings.is_uneven(store, rater, codebook) else ""
     beside = f" Also rated by {rater_names(others, ', ')}, not shown here." if others else ""
     return Table(
         name="failures",
-        title="Failure modes (Co-Gym, table 4)",
+        title="Failure modes (Co-Gym, table 4)" if codebook == findings.FAILURES else book.title,
         caption=f"Share of trajectories in which {rater or 'a rater'} found the mode, with its 95 % "
-        "interval. A category is the union of its modes, not their sum, over trajectories with an answer to "
-        f"each. Not corrected by people's labels{elsewhere}.{caveat}{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(names.get(group) or total for group in groups)),
+        f"interval. {_UNION if book.categories else ''}Not corrected by people's labels{elsewhere}.{caveat}"
+        f"{beside}",
+        columns=(*heads, *(names.get(group) or total for group in groups)),
         rows=tuple(rows) if shares else (),
-        heads=3,
+        heads=len(heads),
         shaded=True,
-        empty="Nothing is rated with the codebook failures: `coaudit judge --codebook failures`.",
+        empty=f"Nothing is rated with the codebook {codebook}: `coaudit judge --codebook {codebook}`.",
     )
 
 
 def _within_systems(
-    store: Store, by: Sequence[str], only: Selection | None
+    store: Store, codebook: str, by: Sequence[str], only: Selection | None
 ) -> tuple[Sequence[str], list[findings.Share]]:
     """The shares by group, and what defines the groups: the system as well, where several have one of the
     same name."""
     if not by or "system" in by:
-        return by, findings.shares(store, by=by, only=only)
-    within = findings.shares(store, by=("system", *by), only=only)
+        return by, findings.shares(store, by=by, codebook=codebook, only=only)
+    within = findings.shares(store, by=("system", *by), codebook=codebook, only=only)
     groups = {share.group for share in within}
     if len({group[1:] for group in groups}) < len(groups):
         return ("system", *by), within
@@ -92,16 +99,24 @@ def _within_systems(
 
 
 def _heads(book: Codebook) -> Iterator[tuple[str, str, str]]:
-    """Code, name and usual source of each category, and of its modes below it."""
+    """Code, name and usual source of each category, and of its modes below it; then those of none."""
     for category in book.categories:
         yield category.category, f"{category.name} (any)", ""
         for code in book.codes:
             if code.category == category.category:
                 yield code.code, code.name, code.error_source or ""
+    yield from (
+        (code.code, code.name, code.error_source or "") for code in book.codes if code.category is None
+    )
 
 
 def _corrected_rates(
-    store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
+    store: Store,
+    codebook: str,
+    who: list[dict[str, Any]],
+    rater: str | None,
+    by: Sequence[str],
+    only: Selection | None,
 ) -> dict[tuple[str, tuple[str, ...]], Number]:
     """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
     kinds = {row["rater"]: row["kind"] for row in who}
@@ -111,7 +126,7 @@ def _corrected_rates(
         (row.code, tuple(map(name_of, (row.group or {}).values()))): Number(
             row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
         )
-        for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)
+        for row in rates.rates(store, [codebook], by=by, judge=rater, only=only)
         if row.n_human
     }
 
@@ -122,10 +137,12 @@ def _undefined_reason(share: findings.Share) -> str:
     return "unclear or failed in every trajectory"
 
 
-def _share(share: findings.Share, by: Sequence[str], corrected: Number | None = None) -> Number:
+def _share(
+    share: findings.Share, codebook: str, by: Sequence[str], corrected: Number | None = None
+) -> Number:
     reason = None if share.n else _undefined_reason(share)
     of = [filter_of(name, value) for name, value in zip(by, share.group, strict=True)]
-    of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
+    of += [("code", share.code), ("codebook", codebook), ("found_by", share.rater)]
     return Number(
         share.rate,
         *share.interval,

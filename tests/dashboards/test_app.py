@@ -190,14 +190,17 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
 
 
 @pytest.mark.slow
-def test_the_failures_page_names_the_codebooks_that_there_are_ratings_with(
+def test_the_failures_page_shows_other_codebooks_of_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It had nothing to show of a public set with labels of its own."""
     store = holding(tmp_path / "workspace", [team(("human", "Hi"), ("agent", "Ho"))])
     assert rate(store, [verdict("t1", None, "mast", "present", code="1.1", rater="ann")]).imported == 1
     monkeypatch.setenv("COAUDIT_WORKSPACE", str(tmp_path / "workspace"))
-    (info,) = _run("failures").info
-    assert "There are ratings with mast" in info.value and "Run `coaudit judge --codebook fail" in info.value
+    test = _run("failures")
+    assert any("rated with failures: run `coaudit judge --cod" in caption.value for caption in test.caption)
+    assert not test.exception and test.selectbox(key="codebook").options == ["mast"]
+    assert "Disobey" in _html(test) and "100" in _html(test)
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_the_least_overlap_of_two_modes_is_not_drawn_as_none(
     pairs = [("C.1", "C.2", 30), ("C.1", "C.3", 20)]
     rows = [{"code": one, "other": two, "shared": n, "either": 100} for one, two, n in pairs]
     _asking(monkeypatch, failures, rows)
-    failures._together(Selection(), "judge", ["C.1", "C.2", "C.3"])
+    failures._together(Selection(), "failures", "judge", ["C.1", "C.2", "C.3"])
     strength = charts["together"]["drawn"]["encoding"]["opacity"]
     assert strength["scale"]["domainMin"] == 0
     assert strength["legend"]["format"] == "~%", "of overlaps below 1 % its entries differ, too"
@@ -196,7 +196,7 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
     by_system = {"cogym": ("real", "simulated"), "rehac": ("simulated",), "chat": ("\u2013",)}
     asked: list[Selection] = []
 
-    def ask(_: Any, *, by: tuple[str, ...], only: Selection) -> list[Share]:
+    def ask(_: Any, *, by: tuple[str, ...], codebook: str, only: Selection) -> list[Share]:
         asked.append(only)
         groups = [(system, setting) for system, own in by_system.items() for setting in own]
         wanted = only.system or tuple(by_system)
@@ -206,15 +206,15 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
         return [_share(code, (setting,), n) for setting in settings for code, n in (("C.1", 9), ("C.2", 7))]
 
     monkeypatch.setattr(failures, "ask", ask)
-    failures._settings(Selection(task=("t",)), "judge", ["C.1", "C.2"])
+    failures._settings(Selection(task=("t",)), "failures", "judge", ["C.1", "C.2"])
     assert asked[-1] == Selection(system=("cogym",), task=("t",))
     note = charts["settings"]["note"]
     assert note.endswith("n = 7 to 9 real, 7 to 9 simulated. Of cogym, the system that has both.")
     by_system["rehac"] = ("simulated", "real")
-    failures._settings(Selection(), "judge", ["C.1"])
+    failures._settings(Selection(), "failures", "judge", ["C.1"])
     assert charts["settings"]["note"].endswith("Of cogym and rehac together, the systems that have both.")
     by_system |= {"rehac": ("simulated",), "cogym": ("real",)}
-    failures._settings(Selection(), "judge", ["C.1"])
+    failures._settings(Selection(), "failures", "judge", ["C.1"])
     assert asked[-1] == Selection()
     assert (
         "No system has both: a difference between settings is one between systems"
@@ -226,21 +226,21 @@ def test_sessions_of_one_setting_are_beside_no_others_and_those_without_an_answe
     charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = {2: _share("C.1", ("cogym", "simulated"), 9), 1: _share("C.1", ("simulated",), 9)}
-    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[len(by)]] if by else [])
-    failures._settings(Selection(), "judge", ["C.1"])
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, codebook, only: [shares[len(by)]] if by else [])
+    failures._settings(Selection(), "failures", "judge", ["C.1"])
     assert charts["settings"]["title"] == "Simulated sessions alone"
     legend = charts["settings"]["drawn"]["layer"][0]["encoding"]["color"]["legend"]
     assert legend["values"] == ["simulated"]
     shares[2] = replace(shares[2], n=0, missing=9)
-    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[2]] if len(by) == 2 else [])
-    failures._settings(Selection(), "judge", ["C.1"])
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, codebook, only: [shares[2]] if len(by) == 2 else [])
+    failures._settings(Selection(), "failures", "judge", ["C.1"])
     assert charts["settings"]["title"] == "Real beside simulated"
     assert (
         charts["settings"]["empty"]
         == "judge gave no usable answer on sessions known to be real or simulated."
     ), "on others it may have given some"
     monkeypatch.setattr(failures, "ask", lambda *_, **__: [])
-    failures._settings(Selection(), "judge", ["C.1"])
+    failures._settings(Selection(), "failures", "judge", ["C.1"])
     assert charts["settings"]["empty"].startswith("No trajectory says whether its user was real")
 
 
@@ -272,7 +272,7 @@ def test_a_code_is_of_the_systems_that_are_rated_on_it_in_both_settings(
     store = stores.holding(tmp_path / "w", runs)
     stores.rate(store, lines)
     monkeypatch.setattr(failures, "ask", lambda query, **which: query(store, **which))
-    failures._settings(Selection(), "judge", ["C.1", "C.2", "C.3"])
+    failures._settings(Selection(), "failures", "judge", ["C.1", "C.2", "C.3"])
     drawn = [
         (row["code"], row["setting"], row["rate"], row["trajectories"]) for row in charts["settings"]["rows"]
     ]
@@ -295,10 +295,10 @@ def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
         {"category": name, "code": f"{name}.1", "error_source": "both", "findings": 2} for name in ("P", "C")
     ]
     _asking(monkeypatch, failures, rows)
-    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"], by_rule=False)
+    failures._sources(Selection(), "failures", "judge", ["C", "C.1", "P", "P.1"], by_rule=False)
     assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
     assert charts["sources"]["note"].startswith("Source as judged by judge in each finding")
-    failures._sources(Selection(), "detectors", ["C", "P"], by_rule=True)
+    failures._sources(Selection(), "failures", "detectors", ["C", "P"], by_rule=True)
     assert charts["sources"]["note"].startswith("Each mode's usual source, by the codebook"), (
         "none was judged"
     )

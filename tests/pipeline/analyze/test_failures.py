@@ -68,3 +68,50 @@ def test_shares_of_a_sample_that_took_some_trajectories_likelier_say_so(tmp_path
     told = "took some trajectories likelier than others"
     assert told in modes.failures(store, rater="ann").caption
     assert told not in modes.failures(store, rater="bob").caption
+
+
+OWN = """
+name = "mine"
+title = "How it went wrong"
+unit = "trajectory"
+level = "nominal"
+labels = ["yes", "no"]
+question = "Did it?"
+codes = [
+    { code = "late", name = "Late", definition = "It was late." },
+    { code = "rude", name = "Rude", definition = "It was rude." },
+]
+"""
+
+
+def test_other_codebooks_of_trajectories_have_the_table_of_failures(tmp_path: Path) -> None:
+    """With and without categories; of what is rated on a scale there is none."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True, exist_ok=True)
+    (store.workspace.codebooks / "mine.toml").write_text(OWN)
+    store.sync()
+    team = [{"name": "Bot", "kind": "agent"}]
+    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    assert failures.books(store) == []
+    ratings = [
+        *(verdict(f"s{n}", None, "mine", "no" if n else "yes", code="late") for n in range(4)),
+        *(verdict(f"s{n}", None, "mast", "absent" if n else "present", code="1.1") for n in range(2)),
+        verdict("s0", None, "related_work_quality", "3", code="quality"),
+    ]
+    assert rate(store, ratings).imported == len(ratings)
+    assert failures.books(store) == ["mast", "mine"]
+    table = modes.failures(store, codebook="mine")
+    assert (table.title, table.columns[:2], table.heads) == ("How it went wrong", ("Code", "Name"), 2)
+    assert "category" not in table.caption
+    late, rude = table.rows
+    assert late[:2] == ("late", "Late") and (late[2].value, late[2].n) == (0.25, 4)  # type: ignore[union-attr]
+    assert {("codebook", "mine"), ("code", "late")} <= set(late[2].of)  # type: ignore[union-attr]
+    assert rude == ("rude", "Rude", "")
+    mast = {str(row[0]): row for row in modes.failures(store, codebook="mast").rows}
+    assert mast["1.1"][2].value == 0.5 and mast["1"][2].value is None  # type: ignore[union-attr]
+    assert {share.code: share.category for share in failures.shares(store, codebook="mine")} == {"late": ""}
+    rate(store, [verdict("s0", None, "failures", "present", code="C.1")])
+    assert failures.books(store) == ["failures", "mast", "mine"]
