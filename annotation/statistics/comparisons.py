@@ -22,6 +22,8 @@ from .permutation import Arms, Test, arms, constant_test, permutation_test
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
 LEVEL = 0.05
+SAME = "nothing to test"
+"""What a reason has where no arrangement of two samples gives a difference."""
 DRAWS = (1_999, 19_999, 199_999)
 """Random arrangements: the first for every test, the next ones where a decision hangs on more."""
 _MANY, _ENOUGH = 5_000, 200  # clusters in all and in the smaller sample from which Student's t will do
@@ -291,7 +293,7 @@ def _welch(effect: float, error: float, df: float) -> float:
 
 def _undecided_reason(sample: Arms, least: float) -> str:
     if least > 0.5 - 1e-9 and sample.observed == 0:
-        return f"nothing to test: {'all values are the same' if any(sample.alone) else 'no pair differs'}"
+        return f"{SAME}: {'all values are the same' if any(sample.alone) else 'no pair differs'}"
     pairs = f"{sample.pairs} pair{'s' * (sample.pairs != 1)}"
     alone = f"{' + '.join(map(str, sample.alone))} {'unpaired ' if sample.pairs else ''}values"
     sizes = " and ".join([*([pairs] if sample.pairs else []), *([alone] if sum(sample.alone) else [])])

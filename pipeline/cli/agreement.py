@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...annotation.statistics.comparisons import SAME
 from ...annotation.statistics.crowds import rater_names
 from ...schemas import Agreement, Rate
 from ...schemas.text import count_of
@@ -229,17 +230,19 @@ def compare(
 
 def _statements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each comparison; what two groups have the same is named in one line behind them."""
-    many = len({row["system"] for row in rows}) > 1
     same: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        if row["effect"] == 0 and row["low"] is None:
-            rater = f" ({row['rater']})" if row["rater"] else ""
-            prefix = f"{row['system']}: " if many and row["system"] else ""
-            same.setdefault((prefix, *row["groups"]), []).append(f"{row['metric']}{rater} {row['first']:.3f}")
+        statement, (first, second) = row["statement"], row["groups"]
+        if row["effect"] == 0 and row["low"] is None and SAME in (row["reason"] or ""):
+            system = f"{row['system']}: "
+            prefix = system if row["system"] and statement.startswith(system) else ""
+            head, _, _ = statement.removeprefix(prefix).partition(f" ({first}) against ")
+            what, _, value = head.rpartition(": ")
+            same.setdefault((prefix, first, second), []).append(f"{what} {value}")
         else:
-            yield row["statement"]
+            yield statement
     for (prefix, first, second), names in same.items():
-        yield f"{prefix}nothing to test, the same in {first} and {second}: {', '.join(names)}"
+        yield f"{prefix}{SAME}, the same in {first} and {second}: {', '.join(names)}"
 
 
 def _pair(groups: str) -> tuple[str, str] | None:

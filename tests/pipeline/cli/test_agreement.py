@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.cli import agreement
 from tests.conftest import Coaudit
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, rate, rows, verdict
@@ -69,3 +70,22 @@ def test_a_codebook_that_changed_is_not_said_to_be_unrated(workspace: Path, coau
     told = coaudit("rates", "--codebook", "mine").err
     assert "mine: 1 rating on another version of it does not count" in told
     assert "no rating with mine counts yet: " in told
+
+
+def test_what_two_groups_have_the_same_keeps_its_codebook_basis_and_doubts() -> None:
+    """One system of two had rows, codes of two codebooks were of one name, and equal means of too few were
+    called the same."""
+    head = {"system": "desk", "groups": ["a", "b"], "effect": 0.0, "low": None, "first": 0.0, "second": 0.0}
+    alike = "nothing to test: all values are the same"
+    tail = "0.000 (a) against 0.000 (b), difference +0.000, n=2 + 2: no test, "
+    few = f"desk: turns: {tail}too few to decide: 1 independent, 2 needed."
+    rows = [
+        head | {"reason": alike, "statement": f"desk: late of {book} (judge) [judge only: raw]: {tail}{alike}."}
+        for book in ("mine", "yours")
+    ]
+    doubt = head | {"reason": "too few to decide: 1 independent, 2 needed", "statement": few}
+    assert list(agreement._statements([*rows, doubt])) == [
+        few,
+        "desk: nothing to test, the same in a and b: late of mine (judge) [judge only: raw] 0.000, "
+        "late of yours (judge) [judge only: raw] 0.000",
+    ]
