@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import streamlit as st
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import column_names
-from ...schemas.text import chartable, inert_cell
+from ...schemas.text import chartable, inert_cell, visible
 from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, grid, sentence
@@ -30,6 +31,8 @@ SOMETIMES = (" missing", " reason", " mark")
 OFTEN = (" low", " high", " n", *SOMETIMES)
 ENDS = (*OFTEN, *(f" corrected{end}" for end in ("", *OFTEN)))
 """Endings, behind a number's name, of the columns that may stand beside it."""
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>$:~#!&])")
+"""What Streamlit would take for markup in a title, such as a codebook's."""
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 
@@ -81,7 +84,7 @@ def table(
 
     `pictures`: intervals are drawn. `titles` make it a heatmap of one number a cell, and say what codes are.
     """
-    st.header(content.title)
+    st.header(visible(_MARKDOWN.sub(r"\\\1", content.title)))
     if not content.rows:
         st.info(content.empty)
         return

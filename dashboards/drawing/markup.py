@@ -8,6 +8,7 @@ from html import escape
 
 from ...pipeline.report import Cell, Number, Table
 from ...pipeline.report.html import interval, isolated
+from ...pipeline.report.modes import ANY
 from ...pipeline.report.tables import split_commands
 from ...schemas.text import shortened, visible
 
@@ -59,7 +60,7 @@ def _line(
         text = link(place, words) if place else safe(words)
         tint = f' class="tint" style="--tint: {cell.value:.2f}"' if cell.value is not None else ""
         cells.append(f'<td{tint} title="{safe(about)}">{text}</td>')
-    total = ' class="total"' if first in down and "." not in first else ""
+    total = ' class="total"' if first in down and str(row[1]).endswith(ANY) else ""
     return f"<tr{total}>{''.join(cells)}</tr>"
 
 

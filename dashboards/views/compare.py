@@ -121,7 +121,7 @@ def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
     for book in books:
         shares = [row for row in failures.shares(store, by=keys, codebook=book, only=only) if row.n]
         for share in shares:
-            if share.category != share.code:
+            if share.category is not None:
                 system = NONE if by == "system" else share.group[0]
                 own[system, book, share.code, share.rater, share.group[-1]] = share.rate, share.n
         for row in rates.rates(store, [book], by=keys, only=only) if not shares else ():  # or several labels

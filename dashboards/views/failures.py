@@ -3,6 +3,7 @@ co-occurrence, sources, change over time."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -17,11 +18,13 @@ from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
 from ..drawing import choices, days, figures, groups
-from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
+from ..drawing.palette import COLOURS, HEAT, SETTINGS, SOURCES, colour
 
 BOTH = "setting and condition"
 MANY = 8
 """Groups up to which they stand side by side as columns; more are rows."""
+LINES = len(COLOURS) + 1
+"""Lines of a chart that have a colour each."""
 QUICK = 300_000
 """Up to so many ratings, corrected rates are computed without being asked for."""
 
@@ -53,14 +56,14 @@ def show(only: Selection) -> None:
     heatmap = ask(modes.failures, only, codebook=book, rater=rater, by=keys, correct=correct)
     _heatmap(heatmap)
     names = [str(row[0]) for row in heatmap.rows]
-    categories = {
-        share.code for share in ask(failures.shares, codebook=book, only=only) if share.category is None
-    }
-    codes = [name for name in names if name not in categories]
+    category_of = {(s.code, s.category) for s in ask(failures.shares, codebook=book, only=only)}
+    rated_codes = {code for code, category in category_of if category is not None}
+    codes = [name for name in dict.fromkeys(names) if name in rated_codes]
     _settings(only, book, rater, codes)
     if correct and row["kind"] != "human":
         figures.table(ask(corrected, only, book, rater), metrics=("failure rate",), links=False)
-    part = "category" if categories else "code"
+    kinds = {category if category is None else bool(category) for _, category in category_of}
+    part = " or ".join([*["category"] * (None in kinds), *["code"] * (False in kinds)])
     if heatmap.heads < 3:  # the codebook names no sources
         _over_time(only, book, rater, part)
     else:
@@ -89,7 +92,9 @@ def _heatmap(heatmap: Table) -> None:
     total, *rest = names
     group_names = groups.picked(sorted(rest, key=lambda name: -sizes[name]))
     lines = tuple((name, *columns[name]) for name in (total, *group_names))
-    transpose = replace(heatmap, columns=("Group", *titles), rows=lines, heads=1)
+    transpose = replace(
+        heatmap, columns=("Group", *(str(row[0]) for row in heatmap.rows)), rows=lines, heads=1
+    )
     figures.table(transpose, metrics=("failure rate",), titles=titles)
 
 
@@ -254,8 +259,14 @@ def _sources(only: Selection, book: str, rater: str, codes: list[str], *, by_rul
 
 
 def _over_time(only: Selection, book: str, rater: str, part: str) -> None:
-    """`part`: what a line is of, a category, or a code where the codebook has none."""
+    """`part`: what a line is of, a category, or a code that has none; of many, those found most."""
     rows = ask(queries.over_time, only, rater, book)
+    counts = Counter[str]()
+    for row in rows:
+        counts[row["category"]] += row["present"]
+    lines = {name for name, _ in counts.most_common(LINES)}
+    rows = [row for row in rows if row["category"] in lines]
+    most = f" The {LINES} found most of {len(counts)}." if len(counts) > LINES else ""
     for row in rows:
         row["rate"] = row["present"] / row["trajectories"]
     sizes = f"n = {figures.span(row['trajectories'] for row in rows)}"
@@ -286,9 +297,9 @@ def _over_time(only: Selection, book: str, rater: str, part: str) -> None:
         alternative=f"Rate of each {part} by week",
         metrics=("failure rate",),
         note=f"{sizes} trajectories a week and {part}, of all systems that the filters leave. "
-        "To compare versions, tag them at ingest (`--tag version=…`) and filter.",
+        f"To compare versions, tag them at ingest (`--tag version=…`) and filter.{most}",
         empty="Undefined: no session with a time has an answer"
-        + (" to all modes of a category." if part == "category" else "."),
+        + (" to all modes of a category." if "category" in part else "."),
     )
 
 

@@ -20,6 +20,10 @@ from .tables import Number, Table, filter_of, free_name
 ALL = ("All", "All together")
 """Names for the column of all groups together, in front where there are several; the first that is no
 group's name is used, else `All together (2)`."""
+ANY = " (any)"
+"""How the name of a category's row ends."""
+Place = tuple[str, bool, tuple[str, ...]]
+"""A code or category, whether it is a category (one may have a code's name), and the group."""
 _NAMES = ("Code", "Name")
 _UNION = "A category is the union of its modes, not their sum, over trajectories with an answer to each. "
 _UNEVEN = (
@@ -47,24 +51,25 @@ def failures(
     rater = rater or (who[0]["rater"] if who else None)
     by, shares = _within_systems(store, codebook, by, only)
     shares = [s for s in shares if s.rater == rater]
-    by_name = {(s.code, s.group): s for s in shares}
-    corrected = _corrected_rates(store, codebook, who, rater, by, only) if correct else {}
+    by_place = {_place(s): s for s in shares}
+    corrected = _corrected_rates(store, book, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     names = {group: group_name(group, groups) for group in groups}
     heads_in_use = set(names.values())
     total = ALL[0] if ALL[0] not in heads_in_use else free_name(ALL[-1], heads_in_use)
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, codebook=codebook, only=only) if s.rater == rater]
-        by_name |= {(s.code, s.group): s for s in shares}
-        corrected |= _corrected_rates(store, codebook, who, rater, (), only) if correct else {}
+        by_place |= {_place(s): s for s in shares}
+        corrected |= _corrected_rates(store, book, who, rater, (), only) if correct else {}
         groups = [(), *groups]
     cells = {
-        (code, group): _share(share, codebook, by if group else (), corrected.get((code, group)))
-        for (code, group), share in by_name.items()
+        place: _share(share, codebook, by if share.group else (), corrected.get(place))
+        for place, share in by_place.items()
     }
     heads = ("Code", "Failure mode", "Usual source") if any(c.error_source for c in book.codes) else _NAMES
     rows = [
-        (*head[: len(heads)], *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)
+        (*head[: len(heads)], *(cells.get((head[0], is_category, group), "") for group in groups))
+        for is_category, head in _heads(book)
     ]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
@@ -98,37 +103,39 @@ def _within_systems(
     return by, [replace(share, group=share.group[1:]) for share in within]
 
 
-def _heads(book: Codebook) -> Iterator[tuple[str, str, str]]:
-    """Code, name and usual source of each category, and of its modes below it; then those of none."""
-    for category in book.categories:
-        yield category.category, f"{category.name} (any)", ""
+def _heads(book: Codebook) -> Iterator[tuple[bool, tuple[str, str, str]]]:
+    """Code, name and usual source of each category (True), and of its modes below it; then those of none."""
+    for category in (*book.categories, None):
+        if category is not None:
+            yield True, (category.category, category.name + ANY, "")
         for code in book.codes:
-            if code.category == category.category:
-                yield code.code, code.name, code.error_source or ""
-    yield from (
-        (code.code, code.name, code.error_source or "") for code in book.codes if code.category is None
-    )
+            if code.category == (category and category.category):
+                yield False, (code.code, code.name, code.error_source or "")
+
+
+def _place(share: findings.Share) -> Place:
+    return share.code, share.category is None, share.group
 
 
 def _corrected_rates(
     store: Store,
-    codebook: str,
+    book: Codebook,
     who: list[dict[str, Any]],
     rater: str | None,
     by: Sequence[str],
     only: Selection | None,
-) -> dict[tuple[str, tuple[str, ...]], Number]:
-    """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
+) -> dict[Place, Number]:
+    """The corrected rates of a judge, where people labelled; those of categories stand behind all codes'."""
     kinds = {row["rater"]: row["kind"] for row in who}
     if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
         return {}
-    return {
-        (row.code, tuple(map(name_of, (row.group or {}).values()))): Number(
-            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
-        )
-        for row in rates.rates(store, [codebook], by=by, judge=rater, only=only)
-        if row.n_human
-    }
+    codes, rows = {code.code for code in book.codes}, dict[Place, Number | None]()
+    for row in rates.rates(store, [book.name], by=by, judge=rater, only=only):
+        group = tuple(map(name_of, (row.group or {}).values()))
+        is_category = row.code not in codes or (row.code, False, group) in rows
+        number = Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True)
+        rows[row.code, is_category, group] = number if row.n_human else None
+    return {place: number for place, number in rows.items() if number is not None}
 
 
 def _undefined_reason(share: findings.Share) -> str:

@@ -204,6 +204,34 @@ def test_the_failures_page_shows_other_codebooks_of_sessions(
 
 
 @pytest.mark.slow
+def test_the_failures_page_shows_a_codebook_with_any_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A code named like its category broke the page; each code without a dot was bold as a category is; a
+    picture in a title was fetched."""
+    store = holding(tmp_path / "workspace", [team(("human", "Hi"), ("agent", "Ho"))])
+    codes = ["late", "rude", *(f"c{number}" for number in range(10))]
+    part = ', category = "late"'
+    own = [
+        f'{{ code = "{code}", name = "N", definition = "d"{part if code in codes[:2] else ""} }}'
+        for code in codes
+    ]
+    store.workspace.codebooks.mkdir(parents=True, exist_ok=True)
+    (store.workspace.codebooks / "mine.toml").write_text(
+        'name = "mine"\ntitle = "![i](http://x.test/i.png)"\nunit = "trajectory"\nlabels = ["yes", "no"]\n'
+        'question = "?"\ncategories = [{ category = "late", name = "L", definition = "d" }]\n'
+        f"codes = [{', '.join(own)}]\n"
+    )
+    store.sync()
+    ratings = [verdict("t1", None, "mine", "yes", code=code, rater="ann") for code in codes]
+    assert rate(store, ratings).imported == len(codes)
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(tmp_path / "workspace"))
+    test = _run("failures")
+    assert not test.exception and _html(test).count('class="total"') == 1
+    assert test.header[0].value.startswith(r"\!\[i\]")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_does_without_a_damaged_codebook(
     tmp_path: Path, looked: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -304,6 +304,20 @@ def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
     )
 
 
+def test_change_over_time_has_a_colour_for_each_code(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of codes without categories the ninth had the first one's colour."""
+    rows = [
+        {"week": "2026-01-05", "category": f"c{number}", "present": number, "trajectories": 20}
+        for number in range(12)
+    ]
+    _asking(monkeypatch, failures, rows)
+    failures._over_time(Selection(), "mine", "judge", "code")
+    assert {row["category"] for row in charts["time"]["rows"]} == {f"c{number}" for number in range(4, 12)}
+    assert charts["time"]["note"].endswith(" The 8 found most of 12.")
+
+
 def test_a_balance_tells_a_condition_of_two_systems_apart_and_says_its_n(charts: dict[str, Row]) -> None:
     rows = [
         Metric(

@@ -115,3 +115,33 @@ def test_other_codebooks_of_trajectories_have_the_table_of_failures(tmp_path: Pa
     assert {share.code: share.category for share in failures.shares(store, codebook="mine")} == {"late": ""}
     rate(store, [verdict("s0", None, "failures", "present", code="C.1")])
     assert failures.books(store) == ["failures", "mast", "mine"]
+
+
+def test_a_code_named_like_its_category_keeps_a_rate_of_its_own(tmp_path: Path) -> None:
+    """Its cell, and its corrected rate, were those of the category."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True, exist_ok=True)
+    own = OWN.replace('definition = "It', 'category = "late", definition = "It')
+    categories = 'categories = [{ category = "late", name = "Manners", definition = "d" }]\n'
+    (store.workspace.codebooks / "mine.toml").write_text(own.replace("codes = [", categories + "codes = ["))
+    store.sync()
+    team = [{"name": "Bot", "kind": "agent"}]
+    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    of = {"late": (0,), "rude": (0, 1, 2)}
+    ratings = [
+        verdict(
+            f"s{n}", None, "mine", "yes" if n in of[code] else "no", code=code, rater=who, rater_kind=kind
+        )
+        for n in range(4)
+        for code in of
+        for who, kind in (("judge", "llm"), ("ann", "human"))
+    ]
+    assert rate(store, ratings).imported == len(ratings)
+    rows = modes.failures(store, codebook="mine", rater="judge").rows
+    assert [row[:2] for row in rows] == [("late", "Manners (any)"), ("late", "Late"), ("rude", "Rude")]
+    assert [row[2].value for row in rows] == [0.75, 0.25, 0.75]  # type: ignore[union-attr]
+    corrected = [row[2].corrected.value for row in rows]  # type: ignore[union-attr]
+    assert corrected == [0.75, 0.25, 0.75]
