@@ -80,7 +80,8 @@ def test_what_two_groups_have_the_same_keeps_its_codebook_basis_and_doubts() -> 
     tail = "0.000 (a) against 0.000 (b), difference +0.000, n=2 + 2: no test, "
     few = f"desk: turns: {tail}too few to decide: 1 independent, 2 needed."
     rows = [
-        head | {"reason": alike, "statement": f"desk: late of {book} (judge) [judge only: raw]: {tail}{alike}."}
+        head
+        | {"reason": alike, "statement": f"desk: late of {book} (judge) [judge only: raw]: {tail}{alike}."}
         for book in ("mine", "yours")
     ]
     doubt = head | {"reason": "too few to decide: 1 independent, 2 needed", "statement": few}
