@@ -118,9 +118,9 @@ def books(store: Store, only: Selection | None = None) -> list[str]:
         WHERE (f.present IS NOT NULL OR f.codebook = ?) AND {where}
     """
     with store.reading() as connection:
-        names = [str(name) for (name,) in execute(connection, query, [FAILURES, *values]).fetchall()]
-    known = set(names).intersection(codebooks.names(store.workspace.codebooks))
-    return sorted(known, key=lambda name: (name != FAILURES, name))
+        names = {str(name) for (name,) in execute(connection, query, [FAILURES, *values]).fetchall()}
+    names &= {*codebooks.names(store.workspace.codebooks)}
+    return sorted(names, key=lambda name: (name != FAILURES, name))
 
 
 def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None) -> list[dict[str, Any]]:
