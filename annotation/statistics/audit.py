@@ -98,8 +98,7 @@ class Audit:
         are none of all; a settled one has none. Units that were settled since count for that mean: they are
         those on which people differed.
         """
-        one, strata = self._dispersion, self.strata[self.labelled]
-        people = np.full(len(one), 2) if self.people is None else self.people[self.labelled]
+        one, strata, people = self._dispersion, self.strata[self.labelled], self._people
         several = ~np.isnan(one)
         if not several.any():
             return np.zeros(len(people))
@@ -131,6 +130,11 @@ class Audit:
         return between / max(between, spread)
 
     @property
+    def _people(self) -> Ints:
+        """(labelled,) how many people's labels each is the mean of."""
+        return np.full(len(self.labels), 2) if self.people is None else self.people[self.labelled]
+
+    @property
     def _spreads(self) -> Floats:
         """(labelled,) the variance of the labels that a unit has."""
         labels = self.labels
@@ -141,8 +145,7 @@ class Audit:
         """(labelled,) s² of what several people said of a unit, NaN where there are no several."""
         if self.dispersion is not None:
             return self.dispersion[self.labelled]
-        spreads = self._spreads
-        people = np.full(len(spreads), 2) if self.people is None else self.people[self.labelled]
+        spreads, people = self._spreads, self._people
         result: Floats = np.where(people > 1, spreads * people / np.maximum(people - 1, 1), np.nan)
         return result
 

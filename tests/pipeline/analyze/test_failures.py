@@ -1,24 +1,27 @@
 """Shares of failure modes and of their categories."""
 
 from pathlib import Path
-from typing import Any
 
 from coaudit.pipeline.analyze import failures, rates
 from coaudit.pipeline.report import modes
+from coaudit.pipeline.store import Store
 from tests.pipeline.analyze.test_agreement import sampled
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
+
+
+def _take_sessions(store: Store, folder: Path, number: int) -> None:
+    """Sessions `s0`, `s1` ... in which an agent says a word."""
+    team = [{"name": "Bot", "kind": "agent"}]
+    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(number)]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
+    take(store, write_lines(folder / "log.jsonl", lines))
 
 
 def test_a_category_of_which_one_mode_alone_was_looked_for_has_no_share(tmp_path: Path) -> None:
     """One mode is found in 1 of 4, nobody looked for the others: the union is not in 1 of 1."""
     store = made(tmp_path / "workspace")
-    lines: list[dict[str, Any]] = []
-    for n in range(4):
-        team = [{"name": "Bot", "kind": "agent"}]
-        head = {"type": "trajectory", "native_id": f"s{n}", "participants": team}
-        said = {"type": "event", "trajectory": f"s{n}", "actor": "Bot", "kind": "message", "text": "hello"}
-        lines += [head, said]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    _take_sessions(store, tmp_path, 4)
     found = {"code": "C.1", "rater": "judge", "rater_kind": "llm"}
     rate(store, [verdict(f"s{n}", None, "failures", "absent" if n else "present", **found) for n in range(4)])
     shares = {share.code: (share.rate, share.n, share.missing) for share in failures.shares(store)}
@@ -29,11 +32,7 @@ def test_a_category_of_which_one_mode_alone_was_looked_for_has_no_share(tmp_path
 def test_gold_that_settled_a_few_is_not_shown_for_the_failures_of_all(tmp_path: Path) -> None:
     """The report said where the four disputed sessions failed, in place of all that a judge had read."""
     store = made(tmp_path / "workspace")
-    team = [{"name": "Bot", "kind": "agent"}]
-    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
-    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
-    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    _take_sessions(store, tmp_path, 4)
     judge, gold = ({"code": "C.1", "rater": name} for name in ("judge", "gold"))
     rate(store, [verdict(f"s{n}", None, "failures", "present", **judge, rater_kind="llm") for n in range(4)])
     rate(store, [verdict("s0", None, "failures", "absent", **gold, rater_kind="human")])
@@ -48,11 +47,7 @@ def test_gold_that_settled_a_few_is_not_shown_for_the_failures_of_all(tmp_path: 
 def test_shares_of_a_sample_that_took_some_trajectories_likelier_say_so(tmp_path: Path) -> None:
     """Of such a sample Table 4 gave a person's share, with its interval, as if it were the corpus'."""
     store = made(tmp_path / "workspace")
-    team = [{"name": "Bot", "kind": "agent"}]
-    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(8)]
-    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
-    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    _take_sessions(store, tmp_path, 8)
     for rater, kind, taken in (
         ("ann", "human", (0, 1, 4)),
         ("bob", "human", (2, 5)),
@@ -90,11 +85,7 @@ def test_other_codebooks_of_trajectories_have_the_table_of_failures(tmp_path: Pa
     store.workspace.codebooks.mkdir(parents=True, exist_ok=True)
     (store.workspace.codebooks / "mine.toml").write_text(OWN)
     store.sync()
-    team = [{"name": "Bot", "kind": "agent"}]
-    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
-    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
-    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    _take_sessions(store, tmp_path, 4)
     assert failures.books(store) == []
     ratings = [
         *(verdict(f"s{n}", None, "mine", "no" if n else "yes", code="late") for n in range(4)),
@@ -125,11 +116,7 @@ def test_a_code_named_like_its_category_keeps_a_rate_of_its_own(tmp_path: Path) 
     categories = 'categories = [{ category = "late", name = "Manners", definition = "d" }]\n'
     (store.workspace.codebooks / "mine.toml").write_text(own.replace("codes = [", categories + "codes = ["))
     store.sync()
-    team = [{"name": "Bot", "kind": "agent"}]
-    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
-    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
-    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    _take_sessions(store, tmp_path, 4)
     of = {"late": (0,), "rude": (0, 1, 2)}
     ratings = [
         verdict(
