@@ -48,6 +48,8 @@ class Remarks:
     """Name -> chats with several people and no agent in which they are."""
     openings: Counter[str] = field(default_factory=Counter)
     """Hash of what was said up to an agent's first answer -> chats that begin with it."""
+    questions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """File and session's id -> chats with one message of a person's."""
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Remarks:
@@ -65,6 +67,9 @@ class Remarks:
         if trajectory.system == chat.SYSTEM:
             self._roles(kinds)
             self.openings.update(_opening(events, kinds))
+            people = [kinds[name] == "human" for name in events.actor]
+            if people.count(True) == 1:
+                self.questions[trajectory.source, trajectory.native_id] += 1
         texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)
         self.textless += len(texts) - sum(map(bool, texts))
@@ -93,6 +98,7 @@ class Remarks:
         self.contrary_names += other.contrary_names
         self.people_alone += other.people_alone
         self.openings.update(other.openings)
+        self.questions.update(other.questions)
 
     def drop(self, other: Remarks) -> None:
         """Take out what was counted of a trajectory that another version replaces."""
@@ -108,6 +114,7 @@ class Remarks:
         self.contrary_names -= other.contrary_names
         self.people_alone -= other.people_alone
         self.openings -= other.openings
+        self.questions -= other.questions
 
     def _roles(self, kinds: Mapping[str, ParticipantKind]) -> None:
         """Count those in a chat whose role may give them the wrong kind."""
@@ -144,6 +151,14 @@ class Remarks:
                 f"{repetitions} of {count_of(chats, 'chat', 'chats')} begin as another one does, the agent's "
                 "first answer included. Where each is a model's call with all messages before it, `growing` "
                 "in [messages] of a mapping (--map) makes sessions of them; `coaudit map` drafts one"
+            )
+        shared = {key: count for key, count in self.questions.items() if count > 1}
+        if (alike := sum(shared.values())) >= CONTINUE * chats > 0:
+            name = shortened(next(iter(shared))[1], NAME)
+            yield (
+                f"{alike} of {count_of(chats, 'chat', 'chats')} have one question each and share a session's "
+                f"id with others, such as {name!r}. Where they are its turns, `joined` in [messages] of a "
+                "mapping (--map) makes sessions of them; `coaudit map` drafts one"
             )
         if self.messages and 2 * self.textless >= self.messages:
             lacking = (

@@ -647,6 +647,24 @@ def test_chats_that_repeat_the_beginning_of_another_are_told_of_as_a_models_call
     assert not [note for note in take(store, file).remarks.notes() if "begin as another" in note]
 
 
+def test_chats_of_one_question_that_share_a_sessions_id_are_told_of_as_its_turns(
+    tmp_path: Path, store: Store
+) -> None:
+    def turn(name: str, text: str) -> dict[str, object]:
+        said = [{"role": "user", "content": text}, {"role": "assistant", "content": f"Yes, {text}"}]
+        return {"id": name, "messages": said}
+
+    def notes(*turns: dict[str, object]) -> list[str]:
+        file = tmp_path / "turns.jsonl"
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in turns))
+        return [note for note in take(store, file).remarks.notes() if "share a session's id" in note]
+
+    (note,) = notes(turn("s1", "To Ulm?"), turn("s1", "Now?"), turn("s2", "To Bonn?"))
+    assert note.startswith("2 of 3 chats have one question each")
+    assert note.partition("such as ")[2].startswith("'s1'")
+    assert not notes(turn("s1", "To Ulm?"), turn("s2", "Now?"), turn("s3", "To Bonn?"))
+
+
 def test_times_that_no_date_can_be_read_from_are_remarked_on(tmp_path: Path, store: Store) -> None:
     file = tmp_path / "log.csv"
     file.write_text(

@@ -3,6 +3,8 @@ is."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..fields.mapping import Messages
 from ..mapped.chats import reply_in
 from ..messages import dialects, growing, turns
@@ -38,12 +40,16 @@ def set_reply(guess: Guess, survey: Survey) -> None:
     is_handed_over = {f"{beside}[].parts", f"{at}[].parts"} <= survey.paths.keys()
     guess.artifacts = beside if is_handed_over else None
     guess.briefing = _briefing(survey, at)
-    calls = [
-        (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=guess.reply)))
-        for record in survey.records
-    ]
-    lists = [(messages, reply) for messages, reply in calls if isinstance(messages, list)]
+    lists = [(messages, back) for messages, back in calls_in(survey, at, guess.reply) if messages]
     guess.growing = len(lists) > 1 and growing.share(lists) >= CONTINUE
+
+
+def calls_in(survey: Survey, at: str, back: str | None) -> list[tuple[list[Any], list[Any]]]:
+    """The messages of each record's list at `at`, none where there is no list, and its reply, at `back`."""
+    many = (turns.events_in(record, at, None) for record in survey.records)
+    lists = (one if isinstance(one, list) else [] for one in many)
+    read = Messages(at=at, reply=back)
+    return [(one, reply_in(record, read)) for one, record in zip(lists, survey.records, strict=True)]
 
 
 def _briefing(survey: Survey, at: str) -> str | None:

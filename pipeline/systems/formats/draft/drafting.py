@@ -333,6 +333,10 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
             yield f"reply = {toml_string(back[0]) if len(back) == 1 else _list(back)}    # what came back"
         if guess.briefing:
             yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
+        if guess.joined:
+            yield "joined = true    # records of one native_id are turns of a session"
+        if guess.turn_time:
+            yield f"time = {_path(survey, guess.turn_time)}"
         if guess.growing:
             yield "growing = true    # records continue each other: the last one has the whole session"
         return

@@ -39,6 +39,7 @@ from .names import (
     is_numeric,
     is_one_word,
     is_speaker,
+    is_time,
     is_utterance,
     parent_of,
     snake_case,
@@ -47,7 +48,7 @@ from .names import (
 from .records import distinct_records, events_of, sessions_of, value_at
 from .result import Guess
 from .scores import scores_in
-from .sessions import TALKS, growing_session, session_ids, with_project
+from .sessions import TALKS, growing_session, session_ids, session_of_turns, with_project
 from .shapes import (
     dialect_counts,
     is_of_one_side,
@@ -63,6 +64,7 @@ from .shapes import (
     set_span_shape,
     set_table_shape,
     set_text_shape,
+    speaker_fields,
 )
 from .speakers import party_fields
 from .survey import PathSummary, Survey
@@ -162,16 +164,14 @@ def _is_table(survey: Survey) -> bool:
     """Whether records have a speaker, a text and the id of a session that several of them share."""
     most = 0.9 * len(survey.records)
     has_text = any(is_utterance(one) for one in fields_named(survey.paths, NAMES["text"]))
-    speakers = [
-        one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one) and one.count > most
-    ]
+    speakers = [one for one in speaker_fields(survey) if one.count > most]
     return has_text and any(session_ids(survey, one.path) for one in speakers)
 
 
 def _lists(survey: Survey) -> list[tuple[float, str]]:
-    """(score as a list of turns, path) of the lists of objects, without lists in lists and a model's
-    replies."""
-    candidates = []
+    """(score as a list of turns, path) of the lists of objects, without lists in lists, a model's replies and
+    a session's scores."""
+    candidates, scores = [], scores_in(survey)
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts
@@ -184,7 +184,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         }  # beside calls, as AutoGen has them
         if not one.lengths or "[]" in path or is_content or results <= survey.paths.keys():
             continue
-        if _is_list_of_actions(path, one, survey):
+        if _is_list_of_actions(path, one, survey) or (scores is not None and path == scores.at):
             continue
         inside = f"{path}[]."
         items = [p for p in survey.paths if p.startswith(inside)]
@@ -315,6 +315,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
     if guess.shape == "spans" and not guess.each:
         guess.native_id = _shared_session(guess, survey)
         guess.joined = bool(guess.native_id)
+    if guess.shape == "messages" and guess.at and not guess.each:
+        _set_turns(guess, survey)
     if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
     if guess.shape == "list" and not guess.native_id:
@@ -326,7 +328,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
     if survey.format == "text":
         heads.pop("file", None)
     _set_labels(guess, survey, heads)
-    guess.scores = None if guess.each or guess.shape == "table" else scores_in(survey)
+    is_event = guess.each or (guess.shape == "table" and not guess.has_rounds)
+    guess.scores = None if is_event else scores_in(survey)
     if guess.joined:
         guess.tags = {key: path for key, path in guess.tags.items() if _is_constant(path, guess, survey)}
     _name_success(guess, survey)
@@ -521,6 +524,19 @@ def _places(survey: Survey) -> list[str]:
             if len(set(keys)) == len(stems):
                 return paths
     return []
+
+
+def _set_turns(guess: Guess, survey: Survey) -> None:
+    """Set that records are turns of sessions, and the time of one, where they are."""
+    if guess.native_id or survey.sides:
+        return
+    times = [one for one in fields_named(survey.paths, NAMES["time"], depth=0) if is_time(one)]
+    when = None if (field := first_field(times)) is None else field.path
+    some = calls.calls_in(survey, str(guess.at), guess.reply)
+    if session := session_of_turns(survey, some, when):
+        guess.native_id, guess.joined = with_project(session[0], survey), True
+        guess.growing = False  # turns that repeat all before them are joined, too
+        guess.turn_time = when
 
 
 def _shared_session(guess: Guess, survey: Survey) -> list[str]:

@@ -50,7 +50,9 @@ class Guess:
     briefing: str | None = None
     """Path of what the agents were told, where it stands beside the list of messages."""
     joined: bool = False
-    """Whether the spans of several records are those of one session."""
+    """Whether the spans or messages of several records are those of one session."""
+    turn_time: str | None = None
+    """Path of the time of a record whose messages are a turn of a session."""
     growing: bool = False
     """Whether records are calls of a model that continue each other."""
     notes: tuple[str, list[str]] | None = None
@@ -109,4 +111,5 @@ class Guess:
             (self.reply or "").replace("[0]", "[]"),
             self.briefing or "",
             self.artifacts or "",
+            self.turn_time or "",
         }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ..fields.paths import as_list
+from ..fields.values import seconds_of
+from ..messages.growing import turns_of
 from ..messages.turns import decode_value
 from .names import (
     GROUPS,
@@ -36,8 +39,13 @@ PROJECTS = (
     "tenant_id",
 )
 """Names of what traces are kept in; of LangSmith's runs a session is one."""
+ID_ENDS = tuple(f"_{name}" for name in TALKS if name.endswith("_id"))
+DEEP = 3
+"""The most objects in which the id of a talk stands."""
 DIFFERENT = 0.5
 """Share of records with a question that is new in its session, above which they are rounds of sessions."""
+NEARLY = 0.8
+"""Share of records with one question each, above which they may be turns of sessions."""
 AGAIN = 0.1
 """Share of records that repeat or extend the question before, below which they are."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
@@ -113,6 +121,29 @@ def _is_speaker_id(field: PathSummary, role: str, survey: Survey) -> bool:
     return (parent != "" and field.path.rpartition(".")[0] == parent) or alone
 
 
+def talk_ids(survey: Survey) -> list[PathSummary]:
+    """The fields with the id of a talk, that of most first, such as a conversation's before that of the
+    session it is in; where records are runs with a type, as LangSmith has them, no id of their project's."""
+    fields = [
+        one
+        for path, one in survey.paths.items()
+        if "[]" not in path
+        and path.count(".") <= DEEP
+        and one.has_only("text", "number")
+        and _is_talk_id(one.key)
+    ]
+    if "run_type" in survey.paths:
+        fields = [one for one in fields if snake_case(one.key) not in PROJECTS]
+    return sorted(fields, key=lambda one: (not one.has_more_values, -len(one.values), one.path.count(".")))
+
+
+def _is_talk_id(key: str) -> bool:
+    """Whether a key is a name of TALKS, or ends in one of an id, as `Helicone-Session-Id` does."""
+    name = snake_case(key)
+    is_another = name.startswith(("parent_", "previous_", "prev_", "next_", "root_"))
+    return name in TALKS or (name.endswith(ID_ENDS) and not is_another)
+
+
 def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     """The field with the session of a record, which has a question (at that path) and its answer; None where
     records are no rounds of sessions.
@@ -123,7 +154,7 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     repeats the one before it under the same number, as rival answers or several ratings of an answer do, or
     begins with it, as a history of all questions does.
     """
-    candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
+    candidates = talk_ids(survey)
     has_time = any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0))
     if has_time and not candidates:
         people = {*SUBJECTS, *PEOPLE}
@@ -153,6 +184,51 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
+
+
+def session_of_turns(survey: Survey, calls: Sequence[tuple[Any, Any]], when: str | None) -> list[str]:
+    """[path of the id of a talk] whose turns are the records, in the order of the time at `when`, each with
+    one new message of a user's among those of its call (messages and reply); empty where they are none.
+
+    Several records have the id, of one person where they name any, and hardly any asks what the record before
+    it does, as rival answers and ratings of an answer do. One id that may be a project's (PROJECTS) is not in
+    all.
+    """
+    people = [one for path, one in survey.paths.items() if snake_case(path) in {*SUBJECTS, *PEOPLE}]
+    places = {id(record): place for place, record in enumerate(survey.records)}
+    for one in talk_ids(survey):
+        talks = [own for own in sessions_of(survey, [one.path]) if value_at(own[0], one.path) is not None]
+        if max(map(len, talks), default=0) < 2 or (len(talks) == 1 and snake_case(one.key) in PROJECTS):
+            continue
+        if any(
+            len({str(value_at(record, who.path)) for record in own}) > 1 for own in talks for who in people
+        ):
+            continue
+        ordered = [sorted(own, key=lambda record: _seconds(record, when)) for own in talks]
+        calls_by_talk = [[calls[places[id(record)]] for record in own] for own in ordered]
+        if _are_turns(calls_by_talk):
+            return [one.path]
+    return []
+
+
+def _seconds(record: dict[str, Any], when: str | None) -> float:
+    seconds = seconds_of(value_at(record, when)) if when else None
+    return 0.0 if seconds is None else seconds
+
+
+def _are_turns(talks: Sequence[Sequence[tuple[Any, Any]]]) -> bool:
+    """Whether most calls have one new message of a user's, and hardly any the same as the call before it."""
+    questions = [[_user_messages(turn) for turn in turns_of(calls)] for calls in talks]
+    last = [[_user_messages(messages)[-1:] for messages, _ in calls] for calls in talks]
+    total = sum(map(len, talks))
+    ones = sum(len(messages) == 1 for turns in questions for messages in turns)
+    repetitions = sum(a == b for turns in last for a, b in pairwise(turns))
+    return ones > NEARLY * total and repetitions < AGAIN * total
+
+
+def _user_messages(messages: Iterable[Any]) -> list[Any]:
+    objects = (one for one in messages if isinstance(one, dict))
+    return [one.get("content") for one in objects if one.get("role") in ("user", "human")]
 
 
 def growing_session(survey: Survey, at: str) -> list[str]:

@@ -76,6 +76,8 @@ NAME = 20
 """Characters on average up to which the first of two texts may be who says the second."""
 OF_RUNS = {"input", "output", "instruction", "request", "completion"}
 """Names of questions and answers that are those of any run's, too."""
+RUN = ({"input", "output"}, {"inputs", "outputs"})
+"""Keys of a record of what ran."""
 OBSERVED = {"observation", "obs", "tool_output", "tool_response", "tool_result", "stdout"}
 """Names of what came back to an agent's step, and not to a person's question."""
 ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
@@ -344,10 +346,20 @@ def _set_code_pages(guess: Guess, survey: Survey) -> bool:
     return True
 
 
+def speaker_fields(survey: Survey) -> list[PathSummary]:
+    """The fields of records that may say who speaks. A name or type beside an input and an output, as tools
+    for watching agents keep them, is that of what ran, unless a role is among them."""
+    fields = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
+    if not any(keys <= survey.paths.keys() for keys in RUN):
+        return fields
+    of_runs = [one for one in fields if one.key in ("name", "type")]
+    return [one for one in fields if one not in of_runs or any(role_of(word).is_known for word in one.values)]
+
+
 def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as records of a question and its answer, or of numbered rounds of them; False where
     they are none."""
-    table = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
+    table = speaker_fields(survey)
     whose = [one for one in table if snake_case(one.key) in {*PEOPLE, *SUBJECTS} and not has_both_sides(one)]
     guess.fields = {**rounds_in(survey.records)}
     rounds = bool(guess.fields)

@@ -110,6 +110,11 @@ class Messages(Model):
     growing: bool = False
     """Whether records are calls of a model, each with all that was said before: of calls that continue each
     other the last is the session."""
+    joined: bool = False
+    """Whether records of one `native_id` are turns of a session, each with what was said in it; what one
+    repeats of those before it is left out."""
+    time: str | None = None
+    """With `joined`, when a record was: turns come in this order, and messages without a time have it."""
 
 
 class Spans(Model):
@@ -298,6 +303,12 @@ class Mapping(Model):
         """Rules on who speaks; none where roles are a table."""
         return self.roles if isinstance(self.roles, list) else []
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether records of one `native_id`, each with a list of messages or spans, are a session."""
+        parts = (self.messages, self.spans)
+        return self.events_at is not None and any(part is not None and part.joined for part in parts)
+
     @cached_property
     def events_at(self) -> str | None:
         """Path of the list of events in a record; None where a record is an event."""
@@ -391,6 +402,8 @@ class Mapping(Model):
         has_fields = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
             raise ValueError("messages: needs `at`, the path of the list of messages, or each = true")
+        if self.messages is not None:
+            self._check_turns(self.messages)
         if (self.messages is not None) + (self.spans is not None) + has_fields > 1:
             raise ValueError("event, messages, spans: give only one of them; each says where the events are")
         rules = self.roles or self.results or self.constants.status
@@ -411,6 +424,16 @@ class Mapping(Model):
             paths = f"paths to them begin with '{self.turns.at}[].'"
             raise ValueError(f"turns.at: events are in {place}, got {self.turns.at!r}, where {paths}")
 
+    def _check_turns(self, messages: Messages) -> None:
+        """ValueError where messages say something of joined records that cannot be."""
+        if messages.joined and (messages.growing or messages.each):
+            other = "growing" if messages.growing else "each"
+            raise ValueError(f"messages: give joined or {other}; each says otherwise what a record is")
+        if messages.joined and not self.trajectory.native_id:
+            raise ValueError("messages.joined: needs trajectory.native_id, which says whose turn a record is")
+        if messages.time and not messages.joined:
+            raise ValueError(f"messages.time: only with joined = true, got {messages.time!r}")
+
     def _patterns(self) -> Iterator[str]:
         yield from self.names.values()
         yield from (rule.pattern for rule in self.actions)
@@ -424,6 +447,7 @@ class Mapping(Model):
         if self.messages is not None:
             yield from (("messages.reply", path) for path in as_list(self.messages.reply))
             yield from (("messages.told", path) for path in as_list(self.messages.told))
+            yield from (("messages.time", path) for path in as_list(self.messages.time))
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path

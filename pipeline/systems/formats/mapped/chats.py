@@ -164,6 +164,22 @@ def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:
     return sessions.select(list(enumerate(many))), list(enumerate(reply, len(many)))
 
 
+def joined(records: list[dict[str, Any]], messages: Messages, sessions: MappedSessions) -> list[Place]:
+    """The messages of records that are turns of a session, in their order, each once: those without a time
+    have the record's."""
+    pairs = (call(record, sessions) for record in records)
+    some = growing.turns_of(([one for _, one in many], [one for _, one in reply]) for many, reply in pairs)
+    talk = list[Any]()
+    for record, turn in zip(records, some, strict=True):
+        when = {TIMES[0]: time} if messages.time and (time := sessions.when(record)) is not None else {}
+        talk += [{**one, **when} if when and _lacks_time(one) else one for one in turn]
+    return list(enumerate(talk))
+
+
+def _lacks_time(message: Any) -> bool:
+    return isinstance(message, dict) and chat.seconds(message) is None
+
+
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
     """The message in a record, with the record's time, and the system's where the record says that no person
     said it; None where it holds none."""

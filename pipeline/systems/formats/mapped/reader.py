@@ -80,7 +80,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.messages is not None and mapping.messages.growing:
         yield from _call_sessions(path, sessions)
-    elif mapping.spans is not None and mapping.spans.joined and mapping.events_at is not None:
+    elif mapping.is_joined:
         yield from _joined_sessions(path, sessions)
     elif mapping.events_at is None:
         yield from _event_sessions(path, sessions)
@@ -92,8 +92,8 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a session."""
     mapping = parse(options.map or "")
     grows = mapping.messages is not None and mapping.messages.growing
-    joins = mapping.spans is not None and mapping.spans.joined
-    return mapping.events_at is not None and not (grows or joins) and _is_lines(path, mapping.input)
+    joins = grows or mapping.is_joined
+    return mapping.events_at is not None and not joins and _is_lines(path, mapping.input)
 
 
 def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
@@ -135,7 +135,7 @@ def _record_sessions(
 
 
 def _joined_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
-    """The sessions of a file of traces, each made of the traces that name it."""
+    """The sessions of a file of traces or turns, each made of those that name it."""
     records_by_session: dict[object, list[Numbered]] = {}
     for number, value in _distinct_records(path, sessions, None):
         record = only_object(value, str(path), number)
@@ -144,10 +144,21 @@ def _joined_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajector
         else:
             records_by_session.setdefault(_owner(record, sessions) or (number,), []).append((number, record))
     for many in records_by_session.values():
-        records = [record for _, record in many]
-        whole = sessions.tail(records, _merged(records)) if len(records) > 1 else records[0]
         number = many[0][0]
-        yield from items_until_failure(_sessions_of_record(whole, number, sessions), str(path), number)
+        yield from items_until_failure(_session_of_joined(many, sessions), str(path), number)
+
+
+def _session_of_joined(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+    """One session from the records that name it."""
+    number, records = many[0][0], [record for _, record in many]
+    if (messages := sessions.mapping.messages) is not None:
+        turns_in_order = [record for _, record in sessions.sort(many)]
+        talk = chats.joined(turns_in_order, messages, sessions)
+        head = sessions.with_mean_scores(turns_in_order, _head(turns_in_order, sessions))
+        yield from chats.session_of(talk, head, number, sessions)
+        return
+    whole = sessions.tail(records, _merged(records)) if len(records) > 1 else records[0]
+    yield from _sessions_of_record(sessions.with_mean_scores(records, whole), number, sessions)
 
 
 def _merged(values: list[Any]) -> Any:
@@ -328,7 +339,8 @@ def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Itera
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     lines = sessions.sort(many)
     session.add_events([record for _, record in lines], [number for number, _ in lines])
-    yield from session.finish(sessions.tail(record for _, record in many))
+    records = [record for _, record in many]
+    yield from session.finish(sessions.with_mean_scores(records, sessions.tail(records)))
 
 
 def _passed_over(many: list[Numbered], sessions: MappedSessions) -> Iterator[Quarantined]:

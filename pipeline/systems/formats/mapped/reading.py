@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple, cast
 
 from .....schemas import Action, JsonValue
 from .....schemas.event import EventKind
@@ -112,7 +113,8 @@ class MappedSessions:
         has_pattern = mapping.turns is not None and mapping.turns.pattern is not None
         self.placeholder = mapping.turns.first if mapping.turns and has_pattern else None
         """What stands for the time of a turn without one: `turns.first`, as for its speaker."""
-        self.time = _time_getter(at(event.time), mapping.constants.time_format, self.placeholder)
+        when = mapping.messages.time if mapping.messages else event.time
+        self.time = _time_getter(at(when), mapping.constants.time_format, self.placeholder)
         self.has_state = bool(event.state or event.result)
         self.has_list = mapping.events_at is not None
         """Whether a record holds a list of events."""
@@ -169,6 +171,25 @@ class MappedSessions:
     def outcome_values(self, record: dict[str, Any]) -> dict[str, Any]:
         """Outcome -> its value in a record; of several scores of a name the last one's."""
         return {**{name: at(record) for name, at in self.outcomes.items()}, **self.scores(record)}
+
+    def with_mean_scores(self, records: Sequence[dict[str, Any]], whole: dict[str, Any]) -> dict[str, Any]:
+        """The record of a session of several `records` that has of each score of theirs that is a number the
+        mean, and of any other the last, in place of its scores."""
+        scores = self.mapping.scores
+        if scores is None or len(records) < 2:
+            return whole
+        at, values = getter(scores.at), dict[str, list[Any]]()
+        # The two that speak in a round have the same list.
+        for record in {id(at(record)): record for record in records}.values():
+            for name, value in self.scores(record).items():
+                values.setdefault(name, []).append(value)
+        means = {
+            name: fmean(many) if all(isinstance(one, (int, float)) for one in many) else many[-1]
+            for name, many in values.items()
+        }
+        paths = (steps(scores.name), steps(as_list(scores.value)[0]))
+        items = [_with(_with({}, paths[0], name), paths[1], value) for name, value in means.items()]
+        return cast(dict[str, Any], _with(whole, steps(scores.at), items))
 
     def says_outcome(self, record: dict[str, Any]) -> bool:
         """Whether a record says how its session ended."""

@@ -97,7 +97,7 @@ def test_traces_of_the_turns_of_a_session_are_one_and_nothing_is_said_twice(
             f"{sentence(1)} {number}",
             sentence(3),
         ]
-        assert [(one.name, one.value) for one in run.outcomes] == [("liked", 1)]
+        assert [(one.name, one.value) for one in run.outcomes] == [("liked", 0.5)], "a score of each turn"
 
 
 def turns_of(session: str, project: str = "p") -> list[dict[str, Any]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.systems.formats.fields.mapping import parse
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, read, write_lines
@@ -184,6 +187,59 @@ def test_a_call_that_was_tried_again_under_its_id_divides_no_session(tmp_path: P
         ["Hello", "Error"],
         ["Hello", "Hi!", "To Ulm?", "Yes."],
     ]
+
+
+TURNS = '[trajectory]\nnative_id = "talk"\n[messages]\nat = "in"\nreply = "out"\njoined = true\n'
+
+
+def test_turns_are_joined_though_one_of_them_lacks_its_session_or_its_time(tmp_path: Path) -> None:
+    def turn(talk: str | None, at: str | None, n: int) -> dict[str, Any]:
+        return {"talk": talk, "at": at, "in": [{"role": "user", "content": f"Go {n}"}], "out": f"Gone {n}"}
+
+    lines = [
+        turn("a", "2026-01-02T10:05:00Z", 2),
+        turn("a", None, 3),
+        turn(None, "2026-01-02T10:00:00Z", 0),
+        turn("a", "2026-01-02T10:01:00Z", 1),
+    ]
+    path = write_lines(tmp_path / "turns.jsonl", *lines)
+    talks, wrong = read("mapped", path, map=f'{TURNS}time = "at"\n')
+    assert not wrong
+    assert [[event.text for event in talk.events] for talk in talks] == [
+        ["Go 1", "Gone 1", "Go 2", "Gone 2", "Go 3", "Gone 3"],
+        ["Go 0", "Gone 0"],
+    ]
+    assert [event.time for event in talks[0].events][1:5:3] == ["2026-01-02T10:01:00Z", None]
+
+
+def test_what_is_said_twice_in_a_talk_is_kept_unless_a_turn_repeats_the_end_of_the_talk(
+    tmp_path: Path,
+) -> None:
+    def said(*texts: str) -> list[dict[str, str]]:
+        return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+    lines: list[dict[str, Any]] = [
+        {"talk": "a", "in": said("Yes"), "out": "Next?"},
+        {"talk": "a", "in": said("Yes"), "out": "Next?"},
+        {"talk": "a", "in": said("Yes", "Next?", "No"), "out": "Done."},
+    ]
+    lines[1]["n"] = 2  # else it is a line that repeats another one
+    talk = one("mapped", write_lines(tmp_path / "turns.jsonl", *lines), map=TURNS)
+    assert [event.text for event in talk.events] == ["Yes", "Next?", "Yes", "Next?", "No", "Done."]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (TURNS + "growing = true\n", "give joined or growing"),
+        (TURNS.replace('at = "in"', "each = true"), "give joined or each"),
+        (TURNS.replace('native_id = "talk"', ""), "needs trajectory.native_id"),
+        (TURNS.replace("joined = true", 'time = "at"'), "only with joined = true, got 'at'"),
+    ],
+)
+def test_a_mapping_says_one_thing_of_what_a_record_is(text: str, reason: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(reason)):
+        parse(text)
 
 
 def chatgpt(parts: list[Any], *models: str, default: str = "auto") -> dict[str, Any]:

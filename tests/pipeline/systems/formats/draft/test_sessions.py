@@ -1,0 +1,182 @@
+"""Records that are turns of sessions, as tools for watching agents export a trace for each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.schemas import Trajectory
+from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
+from tests.pipeline.systems.formats.shapes import as_lines
+
+SESSIONS, TURNS = 4, 3
+INSTRUCTIONS = {"role": "system", "content": "You help people with their trips."}
+Record = dict[str, Any]
+
+
+def user(session: int, turn: int) -> Record:
+    return {"role": "user", "content": f"What about stop {turn} of trip {session}?"}
+
+
+def answer(session: int, turn: int) -> Record:
+    return {"role": "assistant", "content": f"Stop {turn} of trip {session} is by the lake."}
+
+
+def time(session: int, turn: int) -> str:
+    return f"2026-01-02T1{session}:0{turn}:00Z"
+
+
+def exported(make: Callable[[int, int], Record]) -> list[Record]:
+    """A record of each turn, the newest first, as such tools list them."""
+    return [make(session, turn) for session in range(SESSIONS) for turn in range(TURNS)][::-1]
+
+
+def talks(runs: list[Trajectory]) -> list[list[str | None]]:
+    return [[event.text for event in run.events if event.actor != "environment"] for run in runs]
+
+
+WHOLE = [
+    [one(session, turn)["content"] for turn in range(TURNS) for one in (user, answer)]
+    for session in reversed(range(SESSIONS))
+]
+
+
+def langfuse(session: int, turn: int, messages: list[Record] | str, back: Record | str) -> Record:
+    return {
+        "id": f"t{session}{turn}",
+        "name": "chat-turn",
+        "timestamp": time(session, turn),
+        "sessionId": f"s{session}",
+        "userId": f"u{session % 2}",
+        "input": messages,
+        "output": back,
+        "scores": [{"name": "helpful", "value": turn}, {"name": "tone", "value": f"tone {turn}"}],
+    }
+
+
+def window(session: int, turn: int) -> list[Record]:
+    before = [one(session, n) for n in range(turn) for one in (user, answer)]
+    return [INSTRUCTIONS, *before[-2:], user(session, turn)]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        lambda session, turn: [user(session, turn)],
+        lambda session, turn: [INSTRUCTIONS, user(session, turn)],
+        window,
+    ],
+    ids=["question", "instructions", "window"],
+)
+def test_turns_of_a_session_are_one_in_their_order_with_nothing_twice(
+    tmp_path: Path, messages: Callable[[int, int], list[Record]]
+) -> None:
+    records = exported(
+        lambda session, turn: langfuse(session, turn, messages(session, turn), answer(session, turn))
+    )
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", records))
+    assert talks(runs) == WHOLE
+    assert [run.native_id for run in runs] == [f"s{n}" for n in reversed(range(SESSIONS))]
+    assert [event.time for event in runs[0].events if event.actor == "user"] == [
+        time(3, n) for n in range(TURNS)
+    ]
+    for run in runs:
+        instructions = [event for event in run.events if event.actor == "environment"]
+        assert len(instructions) <= 1
+        assert {one.name: one.text or one.value for one in run.outcomes} == {"helpful": 1.0, "tone": "tone 2"}
+
+
+def by_texts(session: int, turn: int) -> Record:
+    return langfuse(session, turn, user(session, turn)["content"], answer(session, turn)["content"])
+
+
+def by_attributes(session: int, turn: int) -> Record:
+    return {
+        "id": f"t{session}{turn}",
+        "created": time(session, turn),
+        "input": user(session, turn)["content"],
+        "output": answer(session, turn)["content"],
+        "metadata": {"thread_id": f"s{session}"},
+        "span_attributes": {"name": "eval", "type": "task"},
+    }
+
+
+def by_project(session: int, turn: int) -> Record:
+    return {
+        "id": f"t{session}{turn}",
+        "name": "RunnableSequence",
+        "run_type": "chain",
+        "start_time": time(session, turn),
+        "inputs": {"input": user(session, turn)["content"]},
+        "outputs": {"output": answer(session, turn)["content"]},
+        "extra": {"metadata": {"thread_id": f"s{session}"}},
+        "session_id": f"project-{session % 2}",
+    }
+
+
+def by_header(session: int, turn: int) -> Record:
+    return {
+        "request_created_at": time(session, turn),
+        "request_properties": {"Helicone-Session-Id": f"s{session}"},
+        "request_body": {"messages": [user(session, turn)]},
+        "response_body": {"choices": [{"message": answer(session, turn)}]},
+    }
+
+
+@pytest.mark.parametrize("make", [by_texts, by_attributes, by_project, by_header])
+def test_a_trace_of_a_question_and_its_answer_is_a_turn_of_both(
+    tmp_path: Path, make: Callable[[int, int], Record]
+) -> None:
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", exported(make)))
+    assert talks(runs) == WHOLE
+    assert {event.actor for run in runs for event in run.events} == {"user", "assistant"}
+
+
+def test_scores_of_rounds_count_once_a_round(tmp_path: Path) -> None:
+    records = exported(by_texts)
+    records[0]["output"] = None
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", records))
+    scores = [{one.name: one.value for one in run.outcomes if one.value is not None} for run in runs]
+    assert scores == [{"helpful": 1.0}] * SESSIONS
+
+
+def rival(session: int, turn: int) -> Record:
+    """Answers of several models to one question."""
+    return {
+        "conversation_id": f"c{session}",
+        "model": f"m{turn}",
+        "messages": [user(session, 0), answer(session, turn)],
+    }
+
+
+def of_two_people(session: int, turn: int) -> Record:
+    """Sessions that have numbers, which are those of several people."""
+    return {
+        "session": session,
+        "participant": f"p{turn}",
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_a_project(session: int, turn: int) -> Record:
+    return {
+        "session_id": "all",
+        "id": f"{session}{turn}",
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_a_long_talk(session: int, turn: int) -> Record:
+    messages = [one(session, 10 * turn + n) for n in range(3) for one in (user, answer)]
+    return {"session_id": f"s{session}", "id": f"{session}{turn}", "messages": messages}
+
+
+@pytest.mark.parametrize("make", [rival, of_two_people, of_a_project, of_a_long_talk])
+def test_records_that_are_no_turns_are_sessions_each(
+    tmp_path: Path, make: Callable[[int, int], Record]
+) -> None:
+    runs = read_by_draft(as_lines(tmp_path / "talks.jsonl", exported(make)))
+    assert len(runs) == SESSIONS * TURNS
