@@ -60,7 +60,7 @@ COMPARISONS: Schema = {
     "test": TEXT,
     **dict.fromkeys(("p_value", "p_adjusted"), NUMBER),
     "family": WHOLE,
-    **dict.fromkeys(("correction", "reason", "statement"), TEXT),
+    **dict.fromkeys(("correction", "reason", "subject", "statement"), TEXT),
 }
 EVENTS: Schema = {
     "trajectory": TEXT,

@@ -343,7 +343,8 @@ def _row(head: dict[str, Any], row: Comparison, correction: str, shared: Collect
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
     statement = row.statement(what, *head["groups"], noun=noun, cluster=head["cluster"])
-    return {**head, **asdict(row.named(*head["groups"])), "correction": correction, "statement": statement}
+    words = {"subject": what, "statement": statement}
+    return {**head, **asdict(row.named(*head["groups"])), "correction": correction, **words}
 
 
 def _metric_questions(

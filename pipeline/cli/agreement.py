@@ -232,17 +232,14 @@ def _statements(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each comparison; what two groups have the same is named in one line behind them."""
     same: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        statement, (first, second) = row["statement"], row["groups"]
         if row["effect"] == 0 and row["low"] is None and SAME in (row["reason"] or ""):
-            system = f"{row['system']}: "
-            prefix = system if row["system"] and statement.startswith(system) else ""
-            head, _, _ = statement.removeprefix(prefix).partition(f" ({first}) against ")
-            what, _, value = head.rpartition(": ")
-            same.setdefault((prefix, first, second), []).append(f"{what} {value}")
+            of_system = "" if row["statement"].startswith(f"{row['subject']}: ") else f"{row['system']}: "
+            own = same.setdefault((of_system, *row["groups"]), [])
+            own.append(f"{row['subject']} {number(row['first'])}")
         else:
-            yield statement
-    for (prefix, first, second), names in same.items():
-        yield f"{prefix}{SAME}, the same in {first} and {second}: {', '.join(names)}"
+            yield row["statement"]
+    for (of_system, first, second), names in same.items():
+        yield f"{of_system}{SAME}, the same in {first} and {second}: {', '.join(names)}"
 
 
 def _pair(groups: str) -> tuple[str, str] | None:

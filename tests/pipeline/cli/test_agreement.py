@@ -43,7 +43,7 @@ def test_what_two_groups_have_the_same_is_one_line_behind_the_others(
     holding(workspace, talks)
     lines = coaudit("compare", "--by", "condition").out.splitlines()
     assert lines[-1].startswith("nothing to test, the same in fast and slow: ")
-    assert "messages of human 1.000" in lines[-1] and "messages of human" not in "".join(lines[:-1])
+    assert lines[-1].endswith(", messages of human 1") and "messages of human" not in "".join(lines[:-1])
     assert any(line.startswith("messages of agent: 2.000 (fast) against 1.500 (slow)") for line in lines)
 
 
@@ -80,9 +80,8 @@ def test_what_two_groups_have_the_same_keeps_its_codebook_basis_and_doubts() -> 
     tail = "0.000 (a) against 0.000 (b), difference +0.000, n=2 + 2: no test, "
     few = f"desk: turns: {tail}too few to decide: 1 independent, 2 needed."
     rows = [
-        head
-        | {"reason": alike, "statement": f"desk: late of {book} (judge) [judge only: raw]: {tail}{alike}."}
-        for book in ("mine", "yours")
+        {**head, "reason": alike, "subject": subject, "statement": f"desk: {subject}: {tail}{alike}."}
+        for subject in (f"late of {book} (judge) [judge only: raw]" for book in ("mine", "yours"))
     ]
     doubt = head | {"reason": "too few to decide: 1 independent, 2 needed", "statement": few}
     assert list(agreement._statements([*rows, doubt])) == [
