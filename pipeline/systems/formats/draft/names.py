@@ -339,9 +339,14 @@ SPEECH = {
 DAYS = (
     *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y"),
     *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%y/%m/%d", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+    *("%a, %d %b %Y", "%A, %B %d, %Y"),
 )
-BETWEEN = (" ", ", ", "T")
-CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
+BETWEEN = (" ", ", ", "T", " at ")
+CLOCKS = (
+    *("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p"),
+    *("%H:%M:%S %z", "%H:%M:%S %Z", "%I:%M:%S %p %Z"),
+)
+YEAR_LAST = ("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y")
 """Formats (strptime) of days and times that are not ISO 8601, the likeliest first: between slashes the month
 before the day, between dashes the day, where either may be."""
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
@@ -496,10 +501,11 @@ def _is_recent(value: str | float) -> bool:
 
 
 def time_formats(texts: Iterable[object]) -> list[str]:
-    """The formats (strptime) of DAYS and CLOCKS that fit all texts, the likeliest first; none without a text.
-    ISO 8601 needs none."""
+    """The formats (strptime) of DAYS and CLOCKS, or YEAR_LAST, that fit all texts, the likeliest first; none
+    without a text. ISO 8601 needs none."""
     times = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
     formats = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
+    formats += YEAR_LAST
     for text in times:
         formats = [one for one in formats if _is_written(text, one)]
     return formats if times else []

@@ -20,6 +20,8 @@ MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 UTC_ZONE = " UTC"
 """How BigQuery and Ruby end a time in place of an offset, and Go one behind it."""
+ZERO_ZONE = re.compile(r"\b(?:UTC|GMT)\b")
+"""The names of the zone without an offset."""
 ENDLESS = 1e25
 """What no clock counts up to, whatever its unit."""
 
@@ -104,7 +106,10 @@ def iso_of(value: Any, time_format: str) -> Any:
     whole = [str(int(value))] if isinstance(value, float) and value.is_integer() else []
     for one in (text, *whole):
         with suppress(ValueError):
-            return datetime.strptime(one, time_format).isoformat()
+            time = datetime.strptime(one, time_format)
+            # `%Z` reads the name of a zone, and keeps nothing of it.
+            is_utc = time.tzinfo is None and "%Z" in time_format and ZERO_ZONE.search(one)
+            return (time.replace(tzinfo=UTC) if is_utc else time).isoformat()
     if isinstance(value, str) and (not text or seconds_of(text) is not None):
         return text or value
     # Without that length 20241331 would be a day in 1970.

@@ -953,6 +953,43 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
         assert [event.time for event in read_by_draft(path)[0].events] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("times", "moments"),
+    [
+        (
+            ("Monday, March 2, 2026 at 9:05:00\u202fAM UTC", "Monday, March 2, 2026 at 12:01:00\u202fPM UTC"),
+            ("2026-03-02T09:05:00+00:00", "2026-03-02T12:01:00+00:00"),
+        ),
+        (
+            ("Mon, 02 Mar 2026 09:05:00 +0100", "Mon, 02 Mar 2026 12:01:00 +0100"),
+            ("2026-03-02T09:05:00+01:00", "2026-03-02T12:01:00+01:00"),
+        ),
+        (
+            ("Mon, 02 Mar 2026 09:05:00 GMT", "Mon, 02 Mar 2026 12:01:00 GMT"),
+            ("2026-03-02T09:05:00+00:00", "2026-03-02T12:01:00+00:00"),
+        ),
+        (
+            ("Mon Mar 02 09:05:00 +0000 2026", "Mon Mar 02 12:01:00 +0000 2026"),
+            ("2026-03-02T09:05:00+00:00", "2026-03-02T12:01:00+00:00"),
+        ),
+        (
+            ("Mon Mar  2 09:05:00 2026", "Mon Mar  2 12:01:00 2026"),
+            ("2026-03-02T09:05:00", "2026-03-02T12:01:00"),
+        ),
+    ],
+    ids=["Google Chat", "mail", "HTTP", "Twitter", "C"],
+)
+def test_times_with_the_day_of_the_week_are_read(
+    tmp_path: Path, times: tuple[str, str], moments: tuple[str, str]
+) -> None:
+    rows = [
+        {"session": "s", "role": role, "text": sentence(n), "time": time}
+        for n, (role, time) in enumerate(zip(("user", "assistant"), times, strict=True))
+    ]
+    (talk,) = read_by_draft(as_lines(tmp_path / "talk.jsonl", rows))
+    assert tuple(event.time for event in talk.events) == moments
+
+
 @pytest.mark.parametrize("flag", ["isSidechain", "isCompactSummary"])
 def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag: str) -> None:
     part = [{"type": "text", "text": sentence(0)}]
