@@ -8,7 +8,7 @@ from typing import Any
 
 from ..fields.paths import as_list
 from ..fields.values import seconds_of
-from ..messages.growing import turns_of
+from ..messages.growing import repetitions
 from ..messages.turns import decode_value
 from .names import (
     GROUPS,
@@ -218,12 +218,14 @@ def _seconds(record: dict[str, Any], when: str | None) -> float:
 
 def _are_turns(talks: Sequence[Sequence[tuple[Any, Any]]]) -> bool:
     """Whether most calls have one new message of a user's, and hardly any the same as the call before it."""
-    questions = [[_user_messages(turn) for turn in turns_of(calls)] for calls in talks]
-    last = [[_user_messages(messages)[-1:] for messages, _ in calls] for calls in talks]
     total = sum(map(len, talks))
-    ones = sum(len(messages) == 1 for turns in questions for messages in turns)
-    repetitions = sum(a == b for turns in last for a, b in pairwise(turns))
-    return ones > NEARLY * total and repetitions < AGAIN * total
+    ones = same = 0
+    for calls in talks:
+        new = [[*many[count:], *back] for (many, back), count in zip(calls, repetitions(calls), strict=True)]
+        ones += sum(len(_user_messages(turn)) == 1 for turn in new)
+        last = [_user_messages(messages)[-1:] for messages, _ in calls]
+        same += sum(a == b for a, b in pairwise(last))
+    return ones > NEARLY * total and same < AGAIN * total
 
 
 def _user_messages(messages: Iterable[Any]) -> list[Any]:

@@ -167,13 +167,16 @@ def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:
 def joined(records: list[dict[str, Any]], messages: Messages, sessions: MappedSessions) -> list[Place]:
     """The messages of records that are turns of a session, in their order, each once: those without a time
     have the record's."""
-    pairs = (call(record, sessions) for record in records)
-    some = growing.turns_of(([one for _, one in many], [one for _, one in reply]) for many, reply in pairs)
-    talk = list[Any]()
-    for record, turn in zip(records, some, strict=True):
+    calls = [call(record, sessions) for record in records]
+    counts = growing.repetitions(
+        ([one for _, one in many], [one for _, one in reply]) for many, reply in calls
+    )
+    talk = list[Place]()
+    for record, (many, reply), count in zip(records, calls, counts, strict=True):
         when = {TIMES[0]: time} if messages.time and (time := sessions.when(record)) is not None else {}
-        talk += [{**one, **when} if when and _lacks_time(one) else one for one in turn]
-    return list(enumerate(talk))
+        turn = many[count:] + reply
+        talk += [(at, {**one, **when} if when and _lacks_time(one) else one) for at, one in turn]
+    return talk
 
 
 def _lacks_time(message: Any) -> bool:

@@ -97,10 +97,11 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
 
 
 def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
-    """Parts of a file with one event a line that have whole sessions in them."""
+    """Parts of a file with one event or turn a line that have whole sessions in them."""
     mapping = parse(options.map or "")
     grows = mapping.messages is not None and mapping.messages.growing
-    if mapping.events_at is not None or grows or not _is_lines(path, mapping.input):
+    are_parts = mapping.events_at is None or mapping.is_joined
+    if not are_parts or grows or not _is_lines(path, mapping.input):
         return
     sessions = MappedSessions(mapping, options, str(path))
     yield from interleaved.spans(path, lambda value: _owner(value, sessions), size)
@@ -110,7 +111,8 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
     """The sessions of a part of a file."""
     mapping = parse(options.map or "")
     if inputs.is_mapped(path, mapping):
-        how = _event_sessions if mapping.events_at is None else _record_sessions
+        how = _joined_sessions if mapping.is_joined else _record_sessions
+        how = _event_sessions if mapping.events_at is None else how
         yield from how(path, MappedSessions(mapping, options, str(path)), span)
 
 
@@ -134,18 +136,28 @@ def _record_sessions(
             yield from items_until_failure(_sessions_of_record(record, number, sessions), str(path), number)
 
 
-def _joined_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
-    """The sessions of a file of traces or turns, each made of those that name it."""
-    records_by_session: dict[object, list[Numbered]] = {}
-    for number, value in _distinct_records(path, sessions, None):
+def _joined_sessions(
+    path: Path, sessions: MappedSessions, span: Span | None = None
+) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a file of traces or turns, each made of those that name it and yielded at the last of
+    them; a record that names none is a session."""
+    records: Callable[[], Iterable[Record]] = partial(_distinct_records, path, sessions, span)
+    if span is not None:
+        records = partial(iter, list(records()))
+    last, count = _last_records(records(), sessions)
+    records_by_session: dict[str, list[Numbered]] = {}
+    for place, (number, value) in enumerate(itertools.islice(records(), count)):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
-        else:
-            records_by_session.setdefault(_owner(record, sessions) or (number,), []).append((number, record))
-    for many in records_by_session.values():
-        number = many[0][0]
-        yield from items_until_failure(_session_of_joined(many, sessions), str(path), number)
+            continue
+        name = _owner(record, sessions)
+        many = [(number, record)]
+        if name is not None:
+            records_by_session.setdefault(name, []).append((number, record))
+            many = records_by_session.pop(name) if last.get(name) == place else []
+        if many:
+            yield from items_until_failure(_session_of_joined(many, sessions), str(path), many[0][0])
 
 
 def _session_of_joined(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:

@@ -62,10 +62,10 @@ def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallS
     return sessions
 
 
-def turns_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Messages]:
-    """What is new in each turn of a talk, the reply included: a turn's messages may begin with the end of the
-    talk before it, and with instructions that were there."""
-    turns, contents = list[Messages](), list[Any]()
+def repetitions(calls: Iterable[tuple[Messages, Messages]]) -> list[int]:
+    """How many messages each turn of a talk, with its reply, repeats: they may begin with the end of the talk
+    before it, and with instructions that were there."""
+    counts, contents = list[int](), list[Any]()
     for messages, reply in calls:
         own, start = list(map(_message_content, messages)), 0
         while start < len(own) and _is_instruction(messages[start]) and own[start] in contents:
@@ -73,9 +73,9 @@ def turns_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Messages]:
         most = min(len(contents), len(own) - start)
         lengths = (n for n in range(most, 0, -1) if contents[-n] == own[start])
         start += next((n for n in lengths if contents[-n:] == own[start : start + n]), 0)
-        turns.append([*messages[start:], *reply])
+        counts.append(start)
         contents += own[start:] + list(map(_message_content, reply))
-    return turns
+    return counts
 
 
 def _is_instruction(message: Any) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.fields.mapping import parse
+from coaudit.pipeline.systems.formats.mapped import reader as mapped
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, read, write_lines
@@ -206,10 +208,32 @@ def test_turns_are_joined_though_one_of_them_lacks_its_session_or_its_time(tmp_p
     talks, wrong = read("mapped", path, map=f'{TURNS}time = "at"\n')
     assert not wrong
     assert [[event.text for event in talk.events] for talk in talks] == [
-        ["Go 1", "Gone 1", "Go 2", "Gone 2", "Go 3", "Gone 3"],
         ["Go 0", "Gone 0"],
+        ["Go 1", "Gone 1", "Go 2", "Gone 2", "Go 3", "Gone 3"],
     ]
-    assert [event.time for event in talks[0].events][1:5:3] == ["2026-01-02T10:01:00Z", None]
+    assert [event.time for event in talks[1].events][1:5:3] == ["2026-01-02T10:01:00Z", None]
+
+
+def test_turns_of_several_sessions_that_alternate_are_the_same_in_parts_as_in_one_piece(
+    tmp_path: Path,
+) -> None:
+    lines: list[Any] = [
+        {
+            "talk": f"t{n % 7}",
+            "at": 1_700_000_000 + n,
+            "in": [{"role": "user", "content": f"Go {n}"}],
+            "out": "Yes",
+        }
+        for n in range(60)
+    ]
+    path = write_lines(tmp_path / "turns.jsonl", *lines[:30], "{", *lines[30:], lines[-1])
+    options = ReadOptions(map=f'{TURNS}time = "at"\n')
+    whole = list(mapped.read(path, options))
+    parts = list(mapped.sessions_apart(path, options, 400))
+    read_in_parts = [item for part in parts for item in mapped.read_span(path, options, part)]
+    assert len(parts) > 2 and len(whole) == 8
+    assert sorted(map(repr, read_in_parts)) == sorted(map(repr, whole))
+    assert sum(len(item.events) for item in whole if isinstance(item, Trajectory)) == 2 * len(lines)
 
 
 def test_what_is_said_twice_in_a_talk_is_kept_unless_a_turn_repeats_the_end_of_the_talk(

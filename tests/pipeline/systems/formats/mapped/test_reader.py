@@ -884,10 +884,12 @@ def dated(role: str, minute: int) -> dict[str, Any]:
         '[event]\nrole = "messages[].role"\ntext = "messages[].content"\ntime = "messages[].timestamp"\n',
         '[messages]\nat = "messages"\n[filter]\nskip = [{ "messages[].aside" = true }]\n',
         '[messages]\nat = "messages"\ngrowing = true\n[filter]\nskip = [{ "messages[].aside" = true }]\n',
+        '[trajectory]\nnative_id = "s"\n[messages]\nat = "messages"\njoined = true\n'
+        '[filter]\nskip = [{ "messages[].aside" = true }]\n',
         "[messages]\neach = true\n[filter]\nskip = [{ aside = true }]\n",
         None,
     ],
-    ids=["event", "messages", "growing", "each", "chat"],
+    ids=["event", "messages", "growing", "joined", "each", "chat"],
 )
 def test_a_reason_names_the_place_in_the_record_whatever_was_left_out_or_turned_round(
     tmp_path: Path, how: str | None
