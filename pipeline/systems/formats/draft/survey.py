@@ -136,7 +136,7 @@ class Survey:
 def survey_logs(root: Path) -> Survey:
     """Survey a file, or of a folder the main group of files that are alike."""
     folders = {path: len(files) for path in walk(root) if (files := event_files(path))}
-    files = [path for path in walk(root) if path in folders or _is_readable(path, folders)]
+    files = [path for path in walk(root) if path in folders or _is_readable(path, root, folders)]
     logs = Survey(root)
     if not files:
         return logs
@@ -272,12 +272,13 @@ def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]
         logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
 
 
-def _is_readable(path: Path, folders: Collection[Path] = ()) -> bool:
-    """Whether it is a file to look into, and none of the events in one of the `folders`."""
+def _is_readable(path: Path, root: Path, folders: Collection[Path] = ()) -> bool:
+    """Whether it is a file to look into, and none of the events in one of the `folders`; of hidden ones only
+    `root`, if somebody names it."""
     if path.parent in folders and path.suffix == ".json":
         return False
-    hidden = path.name.startswith(".") or path.suffix.lower() in BINARY
-    return path.is_file() and not hidden and path.stat().st_size > 0
+    is_hidden = path.name.startswith(".") and path != root
+    return path.is_file() and not (is_hidden or path.suffix.lower() in BINARY) and path.stat().st_size > 0
 
 
 class _Group(NamedTuple):

@@ -14,6 +14,7 @@ import pytest
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.draft.drafting import draft
+from coaudit.pipeline.systems.formats.draft.survey import survey_logs
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
 from coaudit.pipeline.systems.formats.messages.growing import sessions_of
 from coaudit.schemas import Trajectory
@@ -1498,3 +1499,13 @@ def test_a_list_that_few_messages_have_filled_is_not_what_is_read(tmp_path: Path
     ]
     (talk,) = read_by_draft(as_json(tmp_path / "channel.json", rows))
     assert [event.text for event in talk.events] == [sentence(n) for n in range(24)]
+
+
+def test_a_hidden_file_is_looked_into_where_somebody_names_it(tmp_path: Path) -> None:
+    rows = [
+        {"session": "s", "role": role, "text": sentence(n)} for n, role in enumerate(("user", "assistant"))
+    ]
+    path = as_lines(tmp_path / ".history.jsonl", rows)
+    (talk,) = read_by_draft(path)
+    assert [event.text for event in talk.events] == [sentence(0), sentence(1)]
+    assert not survey_logs(tmp_path).files
