@@ -145,7 +145,8 @@ def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
     deep = [path for path, one in survey.paths.items() if path.count("[]") > 1 and is_utterance(one)]
     if guess.roles and not any(role.is_known for role in guess.roles):
         keys = {path.rpartition("[].")[0].rpartition(".")[2].lower() for path in deep}
-        return not keys.isdisjoint(LISTS)
+        if not keys.isdisjoint(LISTS):
+            return True
     is_silent = guess.shape == "list" and "text" not in guess.event
     return is_silent and any(not path.startswith(f"{guess.at}[") for path in deep)
 

@@ -494,11 +494,15 @@ def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:
     around = [survey.paths[at[: match.start()]] for match in re.finditer(r"\[\]", at)]
     is_only = all(length <= 1 for outer in around for length in outer.lengths)
     depth = "two" if len(around) == 1 else len(around) + 1
+    items = at.rpartition("[].")[0]
+    apart = (
+        f'; [input] sessions = "{items}" reads each of these as a session' if survey.format == "json" else ""
+    )
     return (
         f"{one.path} holds texts {depth} lists deep, and a path goes through one: [event] "
         f'text = "{first}" reads the first item of {" and of ".join(outer.path for outer in around)}, '
         f"{'which is its only one' if is_only else 'and leaves out all others'}; who speaks is [event] role, "
-        'or [constants] role = "agent"'
+        f'or [constants] role = "agent"{apart}'
     )
 
 

@@ -262,7 +262,7 @@ def _records_within(value: dict[str, Any], places: list[str], source: str) -> It
     """The records at each of the `places` in an object; of several, a record's `key` says at which."""
     numbers = count(1)
     for place in places:
-        inside = value if place == ALL else getter(place)(value)
+        inside = value if place == ALL else _items_at(value, place)
         if isinstance(inside, dict) and all(isinstance(one, list) for one in inside.values()):
             inside = {key: {ITEMS: one} for key, one in inside.items()}
         if isinstance(inside, dict) and all(isinstance(one, dict) for one in inside.values()):
@@ -273,6 +273,16 @@ def _records_within(value: dict[str, Any], places: list[str], source: str) -> It
         for one in inside:
             item = {"key": place, **one} if len(places) > 1 and isinstance(one, dict) else one
             yield next(numbers), item
+
+
+def _items_at(value: dict[str, Any], place: str) -> Any:
+    """What stands at a place; with `[]`, the items of the lists in all items there, one behind the other."""
+    outer, more, inner = place.partition("[].")
+    items = getter(outer)(value)
+    if not more or not isinstance(items, list):
+        return None if more else items
+    lists = [_items_at(one, inner) for one in items if isinstance(one, dict)]
+    return list(chain(*filter(lambda one: isinstance(one, list), lists))) if lists else None
 
 
 def _text(path: Path, encoding: str | None) -> JsonValue | Quarantined:

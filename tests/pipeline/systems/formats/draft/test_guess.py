@@ -1509,3 +1509,43 @@ def test_a_hidden_file_is_looked_into_where_somebody_names_it(tmp_path: Path) ->
     (talk,) = read_by_draft(path)
     assert [event.text for event in talk.events] == [sentence(0), sentence(1)]
     assert not survey_logs(tmp_path).files
+
+
+def played(game: int) -> dict[str, Any]:
+    """A game as TEACh logs it: names of actions in a list, and what happened three lists deep."""
+    episodes = [
+        {
+            "episode_id": f"{game}{part}",
+            "interactions": [
+                {"agent_id": n % 2, "action_id": 100, "utterance": f"{sentence(n)} {game}{part}"}
+                for n in range(4)
+            ],
+        }
+        for part in range(2)
+    ]
+    return {
+        "definitions": {
+            "agents": [{"agent_id": n, "agent_name": name} for n, name in enumerate(("Commander", "Driver"))],
+            "actions": [{"action_id": n, "action_name": name} for n, name in enumerate(("Forward", "Turn"))],
+        },
+        "tasks": [{"task_name": "coffee", "episodes": episodes}],
+    }
+
+
+def test_definitions_are_no_turns_where_people_speak_in_lists_within_lists(tmp_path: Path) -> None:
+    for game in range(2):
+        as_json(tmp_path / "games" / f"{game}.json", played(game))
+    made = draft(tmp_path / "games")
+    assert made.guess.shape == "nothing"
+    assert '[input] sessions = "tasks[].episodes" reads each of these as a session' in made.text
+    way = (
+        '[input]\nsessions = "tasks[].episodes"\n[trajectory]\nnative_id = "episode_id"\n'
+        '[event]\nrole = "interactions[].agent_id"\ntext = "interactions[].utterance"\n'
+        '[roles]\n0 = "human"\n1 = "agent"\n'
+    )
+    sessions = list(preview([tmp_path / "games" / "1.json"], ReadOptions(map=way), "mapped"))
+    assert [one.native_id for one in sessions if isinstance(one, Trajectory)] == ["10", "11"]
+    (wrong,) = preview(
+        [tmp_path / "games" / "0.json"], ReadOptions(map=way.replace("tasks[]", "n[]")), "mapped"
+    )
+    assert not isinstance(wrong, Trajectory) and wrong.reason == "input.sessions: no list at 'n[].episodes'"
