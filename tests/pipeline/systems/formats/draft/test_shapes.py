@@ -2846,3 +2846,19 @@ def test_parts_of_a_step_are_no_rival_answers(tmp_path: Path) -> None:
     ]
     log = as_json(tmp_path / "log.json", [{"id": f"t{t}", "steps": steps} for t in range(2)])
     assert "rival" not in draft(log).text
+
+
+def test_turns_in_one_line_with_a_mark_between_them_are_apart(tmp_path: Path) -> None:
+    """As MathDial has them; what stands behind a colon within a turn is said in it."""
+    said = (
+        "Teacher: (generic)Hi, what is the sum",
+        "Ayisha: I get this: four",
+        "Teacher: Why?",
+        "Ayisha: Since.",
+    )
+    rows = [{"qid": n, "conversation": "|EOM|".join((*said[:3], f"{said[3]} {n}"))} for n in range(3)]
+    talks = read_by_draft(as_lines(tmp_path / "talks.jsonl", rows))
+    assert [[(event.actor, event.text) for event in talk.events[:3]] for talk in talks] == [
+        [("Teacher", "(generic)Hi, what is the sum"), ("Ayisha", "I get this: four"), ("Teacher", "Why?")]
+    ] * 3
+    assert [talk.events[3].text for talk in talks] == [f"Since. {n}" for n in range(3)]
