@@ -17,7 +17,7 @@ from ..fields.mapping import ROLES
 from ..fields.paths import as_list
 from ..files.inputs import fits_name
 from .acts import speech_paths
-from .guess import guess_mapping
+from .guess import guess_mapping, lists_within_lists
 from .names import verdicts
 from .result import Guess
 from .span_fields import kind_at
@@ -72,6 +72,10 @@ def draft(root: Path) -> Draft:
     """The draft for a file or a folder."""
     survey = survey_logs(root)
     guess = guess_mapping(survey)
+    if guess.shape == "nothing" and (sessions := lists_within_lists(survey)):
+        inner = survey_logs(root, sessions)
+        other = guess_mapping(inner)
+        survey, guess = (survey, guess) if other.shape == "nothing" else (inner, other)
     return Draft("\n".join(_lines(survey, guess)) + "\n", survey, guess)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..fields.contents import plain_text
 from ..fields.paths import as_list
+from ..files.inputs import ALL
 from ..mapped.reading import PLACES
 from ..messages import agent_steps, copilot_events, part_kinds
 from ..messages.dialects import CONTENTS, SPEAKERS
@@ -149,6 +150,19 @@ def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
             return True
     is_silent = guess.shape == "list" and "text" not in guess.event
     return is_silent and any(not path.startswith(f"{guess.at}[") for path in deep)
+
+
+def lists_within_lists(survey: Survey) -> str | None:
+    """Where the records of JSON files may be whose turns are in lists within two lists or more: at the lists
+    around that of the turns, those with most texts."""
+    texts = [one for path, one in survey.paths.items() if path.count("[]") > 1 and is_utterance(one)]
+    if survey.format != "json" or not texts:
+        return None
+    text = max(texts, key=lambda one: one.characters)
+    around = text.path.rpartition("[].")[0].rpartition("[].")[0]
+    if isinstance(survey.sessions, str) and survey.sessions != ALL:
+        around = f"{survey.sessions}[].{around}"
+    return around if "[]" in around else None
 
 
 def _best_list(lists: list[tuple[float, str]]) -> tuple[float, str]:

@@ -450,8 +450,10 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
             return {role: f"{inside}{place}{end}" for place, role in enumerate(order)}
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
-        texts = (survey.paths.get(f"{inside}{name}") for name in names if name not in OF_RUNS)
-        if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
+        own = [name for name in names if name not in OF_RUNS]
+        texts = fields_named(survey.paths, tuple(own), inside, depth=0)
+        texts = [one for one in texts if snake_case(one.key) in own and one.kinds["text"]]
+        if one := next(filter(is_utterance, texts), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
     has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))

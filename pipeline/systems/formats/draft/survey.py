@@ -133,8 +133,9 @@ class Survey:
         return f"{self.wrong[0].reason}{signatures.hint(Path(self.wrong[0].source))}" if self.wrong else ""
 
 
-def survey_logs(root: Path) -> Survey:
-    """Survey a file, or of a folder the main group of files that are alike."""
+def survey_logs(root: Path, sessions: str | None = None) -> Survey:
+    """Survey a file, or of a folder the main group of files that are alike; of JSON the records at
+    `sessions`, if any are named."""
     folders = {path: len(files) for path in walk(root) if (files := event_files(path))}
     files = [path for path in walk(root) if path in folders or _is_readable(path, root, folders)]
     logs = Survey(root)
@@ -159,7 +160,7 @@ def survey_logs(root: Path) -> Survey:
         logs.others += odd_files
         logs.odd = [path.name for path in odd_files]
     if main_group.form == "json":
-        logs.sessions, logs.aside = _container(logs.files[0])
+        logs.sessions, logs.aside = (sessions, []) if sessions else _container(logs.files[0])
     logs.encoding = _encoding(logs.files) if main_group.form in ("csv", "text", "json", "jsonl") else None
     layout = Input(format=logs.format, sessions=logs.sessions, encoding=logs.encoding)  # type: ignore[arg-type]
     for number, path in enumerate(logs.files):

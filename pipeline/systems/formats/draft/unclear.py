@@ -100,6 +100,8 @@ def _session_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             "has them: join the files of a channel into one to have its talk in one session, or give "
             "[trajectory] native_id the field of a thread"
         )
+    if isinstance(survey.sessions, str) and "[]" in survey.sessions:
+        yield f"each item of {survey.sessions} is taken for a session ([input] sessions)"
     if survey.aside:
         yield (
             f"left out are records of other fields than these, at {', '.join(survey.aside[:NAMED])}: if they "
@@ -494,15 +496,11 @@ def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:
     around = [survey.paths[at[: match.start()]] for match in re.finditer(r"\[\]", at)]
     is_only = all(length <= 1 for outer in around for length in outer.lengths)
     depth = "two" if len(around) == 1 else len(around) + 1
-    items = at.rpartition("[].")[0]
-    apart = (
-        f'; [input] sessions = "{items}" reads each of these as a session' if survey.format == "json" else ""
-    )
     return (
         f"{one.path} holds texts {depth} lists deep, and a path goes through one: [event] "
         f'text = "{first}" reads the first item of {" and of ".join(outer.path for outer in around)}, '
         f"{'which is its only one' if is_only else 'and leaves out all others'}; who speaks is [event] role, "
-        f'or [constants] role = "agent"{apart}'
+        'or [constants] role = "agent"'
     )
 
 

@@ -1532,12 +1532,37 @@ def played(game: int) -> dict[str, Any]:
     }
 
 
+def test_talks_that_are_shared_in_lists_of_sources_are_sessions(tmp_path: Path) -> None:
+    """As DevGPT has them, with names in capitals."""
+    sources = [
+        {
+            "Type": "issue",
+            "ChatgptSharing": [
+                {
+                    "URL": f"c{issue}{talk}",
+                    "Conversations": [
+                        {
+                            "Prompt": f"{sentence(n)} {issue}{talk}",
+                            "Answer": f"{sentence(n + 2)} {issue}{talk}",
+                        }
+                        for n in range(2)
+                    ],
+                }
+                for talk in range(2)
+            ],
+        }
+        for issue in range(3)
+    ]
+    talks = read_by_draft(as_json(tmp_path / "snapshot.json", {"Sources": sources}))
+    assert len(talks) == 6
+    assert [event.text for event in talks[0].events] == [f"{sentence(n)} 00" for n in (0, 2, 1, 3)]
+
+
 def test_definitions_are_no_turns_where_people_speak_in_lists_within_lists(tmp_path: Path) -> None:
     for game in range(2):
         as_json(tmp_path / "games" / f"{game}.json", played(game))
-    made = draft(tmp_path / "games")
-    assert made.guess.shape == "nothing"
-    assert '[input] sessions = "tasks[].episodes" reads each of these as a session' in made.text
+    assert [run.native_id for run in read_by_draft(tmp_path / "games")] == ["00", "01", "10", "11"]
+    assert "each item of tasks[].episodes is taken for a session" in draft(tmp_path / "games").text
     way = (
         '[input]\nsessions = "tasks[].episodes"\n[trajectory]\nnative_id = "episode_id"\n'
         '[event]\nrole = "interactions[].agent_id"\ntext = "interactions[].utterance"\n'
