@@ -40,7 +40,7 @@ from .names import (
     is_utterance,
     snake_case,
 )
-from .records import events_of, items_in, repeats, survey_with, value_at
+from .records import events_of, items_in, repeats, sessions_of, survey_with, value_at
 from .result import Guess
 from .rounds import rounds_in
 from .sessions import (
@@ -51,6 +51,7 @@ from .sessions import (
     session_ids,
     session_of_rounds,
     stands_with_several,
+    talk_ids,
 )
 from .speakers import event_senders, names_and_roles
 from .survey import JSON, PathSummary, Survey
@@ -347,13 +348,19 @@ def _set_code_pages(guess: Guess, survey: Survey) -> bool:
 
 
 def speaker_fields(survey: Survey) -> list[PathSummary]:
-    """The fields of records that may say who speaks. A name or type beside an input and an output, as tools
-    for watching agents keep them, is that of what ran, unless a role is among them."""
+    """The fields of records that may say who speaks. A name or type beside an input and an output that is the
+    same in all of a talk is that of what ran, as tools for watching agents keep it, unless it is a role."""
     fields = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
     if not any(keys <= survey.paths.keys() for keys in RUN):
         return fields
-    of_runs = [one for one in fields if one.key in ("name", "type")]
-    return [one for one in fields if one not in of_runs or any(role_of(word).is_known for word in one.values)]
+    return [one for one in fields if one.key not in ("name", "type") or not _is_of_run(one, survey)]
+
+
+def _is_of_run(field: PathSummary, survey: Survey) -> bool:
+    if any(role_of(word).is_known for word in field.values):
+        return False
+    talks = sessions_of(survey, [one.path for one in talk_ids(survey)[:1]])
+    return all(len({str(value_at(record, field.path)) for record in talk}) == 1 for talk in talks)
 
 
 def set_pair_shape(guess: Guess, survey: Survey) -> bool:

@@ -135,6 +135,14 @@ def test_a_trace_of_a_question_and_its_answer_is_a_turn_of_both(
     assert {event.actor for run in runs for event in run.events} == {"user", "assistant"}
 
 
+def test_parts_of_a_system_that_run_in_turn_are_who_speaks(tmp_path: Path) -> None:
+    def step(session: int, turn: int) -> Record:
+        return by_texts(session, turn) | {"name": ("Scout", "Planner", "Writer")[turn]}
+
+    runs = read_by_draft(as_lines(tmp_path / "steps.jsonl", exported(step)))
+    assert {event.actor for run in runs for event in run.events} == {"Scout", "Planner", "Writer"}
+
+
 def test_scores_of_rounds_count_once_a_round(tmp_path: Path) -> None:
     records = exported(by_texts)
     records[0]["output"] = None
