@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 def session(name: str, text: str, time: str | None = None) -> str:
     team = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"type": "trajectory", "native_id": name, "participants": team},
         {"type": "event", "trajectory": name, "actor": "Ada", "kind": "message", "text": text, "time": time},
         {
