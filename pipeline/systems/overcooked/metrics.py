@@ -14,7 +14,7 @@ from ....schemas import Event, Measure, Trajectory
 from ....schemas.trajectory import recorded_outcome
 from .collaboration import Collaboration, Definition, collaborations, errors
 from .efficiency import tes
-from .reader import AGENTS
+from .reader import AGENTS, NO_TURNS
 from .references import Reference
 
 GAMMA = 1.5
@@ -111,8 +111,7 @@ def measures(
         "timesteps", trajectory.id, float(episode.last or 0) if episode.success else None, reason=late
     )
     for name in AGENTS:
-        refusals = sum(e.actor == name and e.status == "failed" for e in episode.events)
-        yield Measure("invalid_actions", trajectory.id, float(refusals), participant=name)
+        yield _refusals(episode, name)
     if reference is None or not reference.trajectories:
         yield from _without_reference(trajectory, definition)
         return
@@ -125,6 +124,14 @@ def measures(
     yield from _capabilities(episode, items, reference, definition)
     yield from _confusion(episode, items, definition)
     yield from _initiation_errors(episode, items, reference, definition)
+
+
+def _refusals(episode: Run, name: str) -> Measure:
+    """How many of an agent's actions the game refused, which only the log's timesteps tell."""
+    if recorded_outcome(episode.trajectory, "dialogues").reason == NO_TURNS:
+        return Measure("invalid_actions", episode.trajectory.id, None, reason=NO_TURNS, participant=name)
+    refusals = sum(e.actor == name and e.status == "failed" for e in episode.events)
+    return Measure("invalid_actions", episode.trajectory.id, float(refusals), participant=name)
 
 
 def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterator[Measure]:

@@ -34,6 +34,8 @@ LEGEND = (
 )
 """Of the kitchen that the system comes with."""
 SILENCE = "[NOTHING]"
+NO_TURNS = "no timestep of the log can be read"
+"""Why nothing is known of a run but its completed actions and its result."""
 LOOK = 64 * 1024
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
 MAX_ERROR = 500
@@ -266,4 +268,9 @@ def _outcomes(log: Log) -> Iterator[Outcome]:
         for opener in (0, 1)
         if turn.calls[opener]
     ]
-    yield Outcome(name="dialogues", value=float(len(dialogues)), data=dialogues)
+    yield Outcome(
+        name="dialogues",
+        value=float(len(dialogues)) if log.turns else None,
+        reason=None if log.turns else NO_TURNS,
+        data=dialogues,
+    )

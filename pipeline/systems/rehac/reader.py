@@ -158,10 +158,11 @@ def _idx(value: JsonValue) -> int | str | None:
 
 
 def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
-    """A score, also where it is written as a text; None where it is missing, as NaN says too."""
+    """A score, also where it is written as a text; None where it is missing, as NaN and a blank say too."""
     score = value.get(key)
     number = number_in(score) if isinstance(score, str) else score
-    if score is None or (isinstance(number, float) and math.isnan(number)):
+    blank = score is None or (isinstance(score, str) and not score.strip())
+    if blank or (isinstance(number, float) and math.isnan(number)):
         return None
     if not isinstance(number, (int, float)) or not is_finite(number):
         raise ValueError(f'"{key}" must be a finite number, got {score!r:.60}')

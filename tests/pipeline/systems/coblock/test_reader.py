@@ -135,12 +135,34 @@ def test_a_first_save_in_a_file_of_its_own_is_marked_as_a_copy_too(tmp_path: Pat
         value["id"] = 24
         value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
 
-    path = changed(tmp_path, first).rename(tmp_path / "record_24.json")
+    folder = tmp_path / "games"  # the folders beside tmp_path are of other tests, with other saves
+    folder.mkdir()
+    path = changed(folder, first).rename(folder / "record_24.json")
     assert "copy_of" not in read(path)["24"].tags
-    whole = changed(tmp_path, lambda value: value)
+    whole = changed(folder, lambda value: value)
     assert read(path)["24"].tags["copy_of"] == "25"
     assert SYSTEMS["coblock"].beside(path) == [whole]
     assert "copy_of" not in read(whole)["25"].tags
+
+
+@pytest.mark.parametrize("name", ["record.json", "record_{}.json", "record.txt"])
+def test_a_first_save_in_a_folder_of_its_own_is_marked_as_a_copy_too(tmp_path: Path, name: str) -> None:
+    def first(value: Any) -> None:
+        value["id"] = 24
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    paths = [tmp_path / f"game {number}" / name.format(number) for number in (24, 25)]
+    for path, change in zip(paths, (first, lambda value: value), strict=True):
+        path.parent.mkdir()
+        changed(tmp_path, change).rename(path)
+    assert read(paths[0])["24"].tags["copy_of"] == "25"
+    assert "copy_of" not in read(paths[1])["25"].tags
+    beside = SYSTEMS["coblock"].beside
+    assert beside(paths[0]) == [paths[1]]
+    path = tmp_path / "other" / f"export{paths[0].suffix}"
+    path.parent.mkdir()
+    path.write_bytes(paths[0].read_bytes())
+    assert list(beside(path)) == [], "a file of another name is no folder's one record"
 
 
 def test_a_game_that_was_resumed_a_day_later_is_one_game(tmp_path: Path) -> None:

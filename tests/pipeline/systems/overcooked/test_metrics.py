@@ -350,14 +350,19 @@ def test_refused_plans_are_counted_by_agent_and_class() -> None:
     }
 
 
-def changed(folder: Path, edit: Callable[[dict[str, Any]], None]) -> tuple[Trajectory, Reference]:
-    """The first sample run, its log changed, with its reference."""
+def changed_log(folder: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
+    """The log of the first sample run, changed."""
     (path,) = SAMPLES.rglob("experiment_2026-01-12_10-00-00_*.json")
     log = json.loads(path.read_text())
     edit(log)
     other = folder / path.name
     other.write_text(json.dumps(log))
-    return loaded(other, SAMPLES / "reference")
+    return other
+
+
+def changed(folder: Path, edit: Callable[[dict[str, Any]], None]) -> tuple[Trajectory, Reference]:
+    """The first sample run, its log changed, with its reference."""
+    return loaded(changed_log(folder, edit), SAMPLES / "reference")
 
 
 def test_a_run_that_goes_on_after_its_order_ended_with_it(tmp_path: Path) -> None:
@@ -380,6 +385,26 @@ def test_a_run_that_goes_on_after_its_order_ended_with_it(tmp_path: Path) -> Non
         assert values(longer, reference, definition) == values(trajectory, reference, definition)
     assert values(longer, None)["success_rate"] == 1
     assert values(longer, reference, gamma=0.99)["success_rate"] == 0
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_without_a_timestep_that_can_be_read_refused_actions_are_unknown(tmp_path: Path, kept: bool) -> None:
+    """As in logs without `content`, which is most of a file, or of a version that counts no errors."""
+
+    def strip(log: dict[str, Any]) -> None:
+        for turn in log["content"]:
+            del turn["statistical_data"]["error"]
+        log["content"] = log["content"] if kept else []
+
+    path = changed_log(tmp_path, strip)
+    other = next(one for one in reader.read(path, ReadOptions()) if isinstance(one, Trajectory))
+    trajectory, reference = sample("10-00")
+    before, after = values(trajectory, reference), values(other, reference)
+    assert after == dict.fromkeys(before) | {
+        name: before[name] for name in before if name.startswith(("success", "timesteps", "tes", "progress"))
+    }
+    rows = list(metrics.measures(other, reference))
+    assert {row.reason for row in rows if row.metric == "invalid_actions"} == {reader.NO_TURNS}
 
 
 def test_without_plans_collaborations_are_unknown_and_other_words_are_kept(tmp_path: Path) -> None:

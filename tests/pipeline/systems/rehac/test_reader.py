@@ -310,10 +310,13 @@ def test_every_published_result_is_a_path_of_the_tree() -> None:
     assert all(reader.text(result, "") in paths for result in results)
 
 
-def test_a_score_that_is_not_a_number_is_missing_and_its_trajectory_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("score", [math.nan, "", " "])
+def test_a_score_that_is_not_a_number_is_missing_and_its_trajectory_is_read(
+    tmp_path: Path, score: float | str
+) -> None:
     path = tmp_path / "rows.jsonl"
     end = STEP + "<solver> agent\nAction 2: Finish[x]\nObservation 2: Episode finished, reward = 1\n\n"
-    path.write_text(json.dumps({"trajectory": f"Question: x?\n{end}", "em": math.nan, "f1": math.nan}))
+    path.write_text(json.dumps({"trajectory": f"Question: x?\n{end}", "em": score, "f1": score}))
     (trajectory,) = read(path)
     assert {o.name: o.value for o in trajectory.outcomes if o.value is not None} == {"finished": 1}
 
