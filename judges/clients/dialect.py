@@ -32,6 +32,10 @@ _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
 """Reasons to stop for which a model may have said nothing."""
+_FULL = ("model_length", "max_tokens")
+"""What Mistral and Anthropic call the reason `length`."""
+_BROKEN_OFF = ("error", "abort", "insufficient_system_resource")
+"""Reasons of servers to stop (OpenRouter's, vLLM's, DeepSeek's): the text is whatever there was by then."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,9 @@ class Dialect:
 def reply(content: bytes | str, blot: Blot) -> Reply:
     """What a 200 says; Transient where its body is no answer of this protocol, or nothing was generated.
 
-    A model that said nothing and stopped for a reason has answered, and what that took is to be counted. A
-    field beside the text that has the wrong type is ignored.
+    A model that said nothing and stopped for a reason has answered, and what that took is to be counted. One
+    that was broken off has not, whatever it had said: `no` may be the beginning of `not applicable`. A field
+    beside the text that has the wrong type is ignored.
     """
     consumption = Reply("")
     try:
@@ -148,7 +153,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
             usage,
             text=blot(_message_text(answer.get("content"))),
             model=shortened(blot(_optional_text(document.get("model"))), MAX_NAME) or None,
-            finish=_optional_text(choice.get("finish_reason")) or None,
+            finish=_finish(choice),
             refusal=blot(_refusal(answer)) or None,
             tokens=_tokens(choice, blot),
         )
@@ -156,6 +161,8 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
         excerpt = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
         reason = f"the body of the answer is broken: {blot(repr(error))[:200]}, {excerpt!r}"
         raise Transient(reason, consumption) from error
+    if result.finish in _BROKEN_OFF:
+        raise Transient(f"the answer was broken off, finish_reason {result.finish!r}", result)
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty", result)
     return result
@@ -234,6 +241,11 @@ def _text(value: Any) -> str:
     if not isinstance(value, str | None):
         raise TypeError(f"expected a text, got {type(value).__name__}")
     return value or ""
+
+
+def _finish(choice: dict[str, Any]) -> str | None:
+    reason = _optional_text(choice.get("finish_reason"))
+    return "length" if reason in _FULL else reason or None
 
 
 def _optional_text(value: Any) -> str:

@@ -280,6 +280,21 @@ def logged(**token: object) -> dict[str, object]:
     return {"content": [{"token": "yes", **token}]}
 
 
+@pytest.mark.parametrize("finish", ["error", "abort"])
+def test_an_answer_that_was_broken_off_is_no_answer_and_is_counted(endpoint: Endpoint, finish: str) -> None:
+    usage = {"prompt_tokens": 60, "completion_tokens": 1}
+    endpoint.answer = lambda _: web.json_response(document("no", finish=finish, usage=usage))
+    with pytest.raises(Transient, match=f"broken off.*{finish}") as broken:
+        ask(endpoint, "openai/judge")
+    assert broken.value.consumption is not None and broken.value.consumption.says_what_it_took
+
+
+@pytest.mark.parametrize("finish", ["model_length", "max_tokens"])
+def test_an_answer_is_cut_off_whatever_a_server_calls_that(endpoint: Endpoint, finish: str) -> None:
+    endpoint.answer = lambda _: web.json_response(document("no", finish=finish))
+    assert ask(endpoint, "openai/judge").finish == "length"
+
+
 @pytest.mark.parametrize(
     "content", [5, ["yes", 5], [{"type": "text", "text": 5}], [{"type": "text"}], {"text": "yes"}]
 )
