@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -284,10 +285,17 @@ def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
         return tuple(
             Token(
                 blot(str(t.get("token", ""))),
-                float(t.get("logprob", 0.0)),
-                tuple((blot(str(r["token"])), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+                _logprob(t),
+                tuple((blot(str(r["token"])), _logprob(r)) for r in t.get("top_logprobs") or ()),
             )
             for t in entries
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()
+
+
+def _logprob(entry: dict[str, Any]) -> float:
+    value = float(entry["logprob"])
+    if math.isnan(value):
+        raise ValueError("a log-probability is no number")
+    return value

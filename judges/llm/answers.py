@@ -175,7 +175,8 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
     """The probability of the label that was given, among all labels; None where the endpoint offers none.
 
     At the token where the label begins, the mass of each label is that of the tokens which begin it and
-    no other label; masses are normalised over the labels. None too where no such token begins this label.
+    no other label; masses are normalised over the labels. None too where no such token begins this label, and
+    where no rival of it is told: the one label with a mass would always have the probability 1.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -187,6 +188,8 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
 
 
 def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
+    if all(text == token.text for text, _ in token.rivals):
+        return None
     mass = dict.fromkeys(labels, 0.0)
     for text, logprob in {token.text: token.logprob, **dict(token.rivals)}.items():
         start = text.strip(" \t\n\"'").casefold()

@@ -295,6 +295,15 @@ def test_an_answer_is_cut_off_whatever_a_server_calls_that(endpoint: Endpoint, f
     assert ask(endpoint, "openai/judge").finish == "length"
 
 
+@pytest.mark.parametrize("token", [{}, {"logprob": float("nan")}])
+def test_a_log_probability_that_is_none_is_not_one_of_certainty(
+    endpoint: Endpoint, token: dict[str, object]
+) -> None:
+    body = json.dumps(document("yes", logprobs=logged(**token)))
+    endpoint.answer = lambda _: web.Response(text=body, content_type="application/json")
+    assert ask(endpoint, "openai/judge").tokens == ()
+
+
 @pytest.mark.parametrize(
     "content", [5, ["yes", 5], [{"type": "text", "text": 5}], [{"type": "text"}], {"text": "yes"}]
 )

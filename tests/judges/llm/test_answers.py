@@ -167,6 +167,15 @@ def test_no_probability_is_made_up_where_the_endpoint_offers_none() -> None:
     assert verdict.probability is None
 
 
+@pytest.mark.parametrize("rivals", [(), (("yes", math.log(0.6)),)])
+def test_no_probability_is_made_up_where_no_rival_of_the_label_is_told(
+    rivals: tuple[tuple[str, float], ...],
+) -> None:
+    """Its share of the masses that are told would be 1, whatever its own is."""
+    (verdict,) = Choice(INITIATIVE).parse(Reply("yes", tokens=(Token("yes", math.log(0.6), rivals),)), ())
+    assert verdict.probability is None
+
+
 def test_a_finding_keeps_its_events_quote_and_source() -> None:
     said = {"answer": "present", "events": [1, "[3]"], "quote": "all is BOOKED. See you", "source": "model"}
     found = findings(C_5=said)["C.5"]
