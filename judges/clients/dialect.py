@@ -17,10 +17,18 @@ TOP_LOGPROBS = 5
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
-    r"context[ _]length|context window|max_model_len|maximum context|too many tokens|too long", re.I
+    r"context[ _](?:length|window|size)|max_model_len|maximum context|too many tokens|too long|too large for model"
+    r"|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
+    re.I,
 )
+"""What servers say of a question that is too long: those of OpenAI's kind, llama.cpp's, Gemini's, TGI's."""
+_NEVER_FITS = re.compile(r"available context size|request too large", re.I)
+"""The same under a status that else means to come back: 500 of llama.cpp's, 429 of a limit a minute that the
+question passes by itself."""
 _LIMIT = re.compile(
-    r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
+    r"(?:context length(?: is| of)?(?: only)?|max_model_len\D{0,10}|at most|maximum of|tokens allowed|n_ctx"
+    r"|must be <=|must have less than|limit(?= \d+, requested))\W{0,4}(\d{3,8})|(\d{3,8}) maximum",
+    re.I,
 )
 _TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
 """An error about an answer that may not be so long, whichever parameter asked for it."""
@@ -219,12 +227,24 @@ def is_moderated(status: int | None, reason: str) -> bool:
     return status == 403 and bool(_MODERATION.search(reason))
 
 
+def is_too_long(status: int | None, text: str) -> bool:
+    """Whether an error says that the question is longer than what the endpoint ever takes."""
+    if status in (400, 413, 422):
+        return status == 413 or bool(_CONTEXT.search(text))
+    return status in (429, 500) and bool(_NEVER_FITS.search(text))
+
+
+def context_limit(text: str) -> int | None:
+    """The tokens that a model takes by what an error says, if it does."""
+    match = _LIMIT.search(text)
+    return int(match[1] or match[2]) if match else None
+
+
 def rejection(status: int, content: bytes, reason: str) -> JudgeError:
     """Why a question was rejected for good."""
     text = content.decode("utf-8", "replace")
-    if status in (400, 413, 422) and (_CONTEXT.search(text) or status == 413):
-        limit = _LIMIT.search(text)
-        return ContextTooSmall(f"status {status}: {reason}", int(limit[1]) if limit else None)
+    if is_too_long(status, text):
+        return ContextTooSmall(f"status {status}: {reason}", context_limit(text))
     if 300 <= status < 400:
         return Fatal(f"the endpoint redirects elsewhere (status {status}); give the final --api-base")
     return Rejected(f"status {status}: {reason}")

@@ -153,9 +153,8 @@ class LiteLLMClient:
         kinds = self._litellm.exceptions
         reason = self._blot(str(error)).partition(_TRACEBACK)[0][:400]
         status = getattr(error, "status_code", None)
-        if isinstance(error, kinds.ContextWindowExceededError):
-            limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)
-            return ContextTooSmall(reason, int(limit[1]) if limit else None)
+        if isinstance(error, kinds.ContextWindowExceededError) or dialect.is_too_long(status, reason):
+            return ContextTooSmall(reason, dialect.context_limit(reason))
         if isinstance(error, kinds.ContentPolicyViolationError):
             return Refused(f"the endpoint's content policy refused: {reason}")
         if isinstance(error, kinds.NotFoundError):

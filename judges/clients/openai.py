@@ -175,6 +175,8 @@ class OpenAIClient:
         reason = dialect.message(content, self._blot)
         if dialect.is_out_of_credit(status, reason):
             return Fatal(f"{self.endpoint.shown}: the account is out of credit: {reason}")
+        if dialect.is_too_long(status, content.decode("utf-8", "replace")):
+            return dialect.rejection(status, content, reason)
         if status == 429:
             return Overloaded(f"status 429: {reason}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):

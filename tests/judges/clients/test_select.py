@@ -229,6 +229,30 @@ def test_the_limit_of_a_context_is_taken_from_the_message(endpoint: Endpoint) ->
     assert small.value.limit == 4096
 
 
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, '{"error": {"message": "the request exceeds the available context size", "n_ctx": 4096}}'),
+        (500, '{"error": {"message": "the request exceeds the available context size", "n_ctx": 4096}}'),
+        (400, "The input token count (9000) exceeds the maximum number of tokens allowed (4096)."),
+        (400, "The input (9000 tokens) is longer than the model's context length (4096 tokens)."),
+        (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+        (400, "Prompt contains 9000 tokens, too large for model with 4096 maximum context length"),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 64 more"),
+        (422, "`inputs` must have less than 4096 tokens. Given: 9000"),
+        (413, "Request too large for model on tokens per minute (TPM): Limit 4096, Requested 9000"),
+        (429, "Request too large for model on tokens per min (TPM): Limit 4096, Requested 9000."),
+    ],
+)
+def test_a_question_that_is_too_long_is_known_in_the_words_of_any_server(
+    endpoint: Endpoint, status: int, text: str
+) -> None:
+    endpoint.answer = lambda _: web.Response(text=text, status=status)
+    with pytest.raises(ContextTooSmall) as small:
+        ask(endpoint, "openai/judge")
+    assert (small.value.limit, len(endpoint.asked)) == (4096, 1)
+
+
 def test_retry_after_is_read(endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: web.Response(status=429, headers={"Retry-After": "7"})
     with pytest.raises(Overloaded) as overloaded:
