@@ -237,13 +237,18 @@ class Asker:
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
         """The reply to a piece's question, or to one that asks it again; what a ContextTooSmall tells of the
-        context's limit is noted before it is raised.
+        context's limit is noted before it is raised. Some servers cut a question that is too long without a
+        word (Ollama, LM Studio): the answer is of another log, and what they read is the limit.
 
         Where the limit is not known, a repeated question tells of its own length: the piece's had fitted.
         """
         before = replace(self.context)
         try:
-            return await self._reply(question, outcome)
+            reply = await self._reply(question, outcome)
+            read = reply.prompt_tokens + reply.cached_tokens
+            if self.context.is_cut(question, read):
+                raise ContextTooSmall(f"the endpoint read {read} tokens of a longer question", read)
+            return reply
         except ContextTooSmall as error:
             self.context.learn(question if before.limit is None else piece.question, error.limit, before)
             raise

@@ -266,6 +266,24 @@ def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
     assert {v.label for v in outcome.verdicts} == {"absent"}
 
 
+def test_a_question_that_a_server_cuts_without_a_word_is_asked_in_windows() -> None:
+    absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
+    answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
+    words: list[int] = []
+
+    async def complete(question: Question) -> Reply:
+        words.append(sum(len(message.content.split()) for message in question.messages))
+        return Reply(answer, prompt_tokens=min(20_000, round(1.4 * words[-1])), completion_tokens=9)
+
+    log = team(*(("human", f"Please add a chart {i}. {'word ' * 800}") for i in range(40)))
+    unit = next(cut(log, codebooks.load("failures")))
+    outcome = asyncio.run(asker(complete, "failures").ask(Case(unit, "mark")))
+    assert {v.label for v in outcome.verdicts} == {"absent"}
+    assert outcome.windows == len(words) - 1 > 1
+    assert words[0] > 30_000 and all(1.4 * n < 20_000 for n in words[1:])
+    assert outcome.prompt_tokens > 20_000 + 30_000  # what the answer of no use took is counted
+
+
 def test_a_context_that_holds_nothing_is_an_error_that_says_so() -> None:
     outcome = ask(Script(ContextTooSmall("too long", 2_000)), "failures")
     assert "too small" in str(outcome.verdicts[0].error)
