@@ -17,8 +17,8 @@ TOP_LOGPROBS = 5
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
-    r"context[ _](?:length|window|size)|max_model_len|maximum context|too many tokens|too long|too large for model"
-    r"|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
+    r"context[ _](?:length|window|size)|max_model_len|maximum context|too many tokens|too long"
+    r"|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
     re.I,
 )
 """What servers say of a question that is too long: those of OpenAI's kind, llama.cpp's, Gemini's, TGI's."""
@@ -43,8 +43,8 @@ _WORDLESS = ("content_filter", "length", "tool_calls")
 """Reasons to stop for which a model may have said nothing."""
 _FULL = ("model_length", "max_tokens")
 """What Mistral and Anthropic call the reason `length`."""
-_BROKEN_OFF = ("error", "abort", "insufficient_system_resource")
-"""Reasons of servers to stop (OpenRouter's, vLLM's, DeepSeek's): the text is whatever there was by then."""
+_BROKEN_OFF = ("error", "abort", "insufficient_system_resource", "network_error")
+"""Reasons of servers to stop (OpenRouter's, vLLM's, DeepSeek's, GLM's): the text is what was there then."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,11 @@ def _text(value: Any) -> str:
 
 
 def _finish(choice: dict[str, Any]) -> str | None:
+    """Why it stopped; litellm calls what it has no name for `stop`, and keeps the name beside it."""
+    native = _dictionary(choice.get("provider_specific_fields")).get("native_finish_reason")
     reason = _optional_text(choice.get("finish_reason"))
+    if isinstance(native, str) and native.casefold() in (*_FULL, *_BROKEN_OFF):
+        reason = native.casefold()
     return "length" if reason in _FULL else reason or None
 
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from coaudit.judges import JudgeError
-from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply, openai
+from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply, dialect, openai
 from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
@@ -317,6 +317,16 @@ def test_an_answer_that_was_broken_off_is_no_answer_and_is_counted(endpoint: End
 def test_an_answer_is_cut_off_whatever_a_server_calls_that(endpoint: Endpoint, finish: str) -> None:
     endpoint.answer = lambda _: web.json_response(document("no", finish=finish))
     assert ask(endpoint, "openai/judge").finish == "length"
+
+
+@pytest.mark.parametrize(("native", "kind"), [("abort", Transient), ("ERROR", Transient), ("STOP", None)])
+def test_an_answer_that_was_broken_off_is_none_where_litellm_calls_it_whole(
+    native: str, kind: type[Exception] | None
+) -> None:
+    answer = document("no")
+    answer["choices"][0]["provider_specific_fields"] = {"native_finish_reason": native}
+    with pytest.raises(kind, match="broken off") if kind else contextlib.nullcontext():
+        assert dialect.reply(json.dumps(answer), str).finish == "stop"
 
 
 @pytest.mark.parametrize("token", [{}, {"logprob": float("nan")}])
