@@ -129,6 +129,8 @@ class Planner:
         by_code = {k.rest["code"]: k for k in sorted(usable, key=lambda k: k.rater == self.maker.rater)}
         self.copies += [self._copy(unit, k) for k in by_code.values()]
         self.summary.rated += 1
+        for rater in {k.rater for k in by_code.values()} - {self.maker.rater}:
+            self.summary.copies[rater] = self.summary.copies.get(rater, 0) + 1
         return True
 
     def _covers(self, ratings: list[PriorRating]) -> bool:

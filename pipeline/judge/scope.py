@@ -97,6 +97,8 @@ class Summary:
     seconds: float = 0.0
     reasons: dict[str, int] = field(default_factory=dict)
     """Why ratings failed -> how many."""
+    copies: dict[str, int] = field(default_factory=dict)
+    """Another rater -> units that have its answer: a model of the same name was asked the same for it."""
 
     def plus(self, more: Summary) -> Summary:
         """Two runs of a local rater as one."""
@@ -110,7 +112,7 @@ class Summary:
     def document(self) -> dict[str, Any]:
         """As `judge --json` prints it: these fields and no others, for programs rely on them."""
         document = asdict(self)
-        del document["reasons"]
+        del document["reasons"], document["copies"]
         return document
 
     @property
