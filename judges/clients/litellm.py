@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -112,7 +113,8 @@ class LiteLLMClient:
             async with asyncio.timeout(self.timeout):  # httpx's own begins anew with every byte
                 with watch_requests(self._blot):
                     response = await self._litellm.acompletion(**self._arguments(question, structured))
-            return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
+            document = json.dumps(response.model_dump(warnings=False), default=str)
+            return replace(dialect.reply(document, self._blot), left_out=self._left_out)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
@@ -143,6 +145,18 @@ class LiteLLMClient:
             schema = {"name": "answer", "schema": question.form.schema, "strict": True}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
         return arguments
+
+    @cached_property
+    def _left_out(self) -> tuple[str, ...]:
+        """What litellm drops without a word (`drop_params`): with it or without, the same is sent."""
+        name, vendor, *_ = self._litellm.get_llm_provider(model=self.model, api_base=self.api_base)
+
+        def sent(**parameters: float) -> Any:
+            options = {"model": name, "custom_llm_provider": vendor, "drop_params": True}
+            return self._litellm.utils.get_optional_params(**options, **parameters)
+
+        ours = {"temperature": self.parameters.temperature, "seed": self.parameters.seed}
+        return tuple(key for key, n in ours.items() if n is not None and sent(**{key: n}) == sent())
 
     @cached_property
     def _blot(self) -> Blot:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -128,7 +128,8 @@ class OpenAIClient:
             status, headers, content = await self._post(self.dialect.body(question, state))
             if status == 200:
                 self.dialect.learn(first, state)
-                return dialect.reply(content, self._blot)
+                left_out = () if state.temperature else ("temperature",)
+                return replace(dialect.reply(content, self._blot), left_out=left_out)
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)

@@ -135,10 +135,13 @@ class Outcome:
     completion_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+    left_out: tuple[str, ...] = ()
+    """Parameters that the endpoint does not take."""
 
     def add(self, reply: Reply, cost: float | None) -> None:
         """Count a reply."""
         self.model = reply.model or self.model
+        self.left_out = reply.left_out
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens
         self.completion_tokens += reply.completion_tokens

@@ -8,6 +8,7 @@ asked once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,7 +37,8 @@ class Job:
         """The ratings of each unit. Tokens and cost are split among the codes of the first unit, so that
         ratings sum to what the requests took."""
         codes = len(outcome.verdicts)
-        external = {"windows": outcome.windows} if outcome.windows > 1 else {}
+        left_out = {"left_out": list(outcome.left_out)} if outcome.left_out else {}
+        external = left_out | ({"windows": outcome.windows} if outcome.windows > 1 else {})
         shares = [
             {
                 "prompt_tokens": _share(outcome.prompt_tokens, codes, i),
@@ -48,7 +50,7 @@ class Job:
             for i in range(codes)
         ]
         first, *same = self.units
-        copies: list[dict[str, Any]] = [{"external": {"same_prompt_as": first.event}}] * codes
+        copies: list[dict[str, Any]] = [{"external": {"same_prompt_as": first.event, **left_out}}] * codes
         return [
             self._unit_ratings(first, outcome, shares),
             *(self._unit_ratings(unit, outcome, copies) for unit in same),
@@ -148,7 +150,8 @@ class Planner:
             probability=rest["probability"],
         )
         fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash, "repeat": rating.repeat}
-        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater})
+        left_out = {"left_out": json.loads(rest["left_out"])} if rest["left_out"] else {}
+        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater, **left_out})
 
     @property
     def _parameters(self) -> str:

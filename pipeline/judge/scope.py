@@ -16,10 +16,22 @@ from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..store import Selection, Store, constants, dictionaries, first_row
 from ..store.ledgers import samples
+from ..store.queries.copies import LEFT_OUT
 from ..store.queries.groupings import selection_of
 from ..units import cut
 
-REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
+REST = (
+    "code",
+    "cites",
+    "quote",
+    "error_source",
+    "rationale",
+    "probability",
+    "model",
+    "seed",
+    "error",
+    "left_out",
+)
 """The fields of a rating in `PriorRating.rest`."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
@@ -206,7 +218,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
     query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
-            r.seed, r.repeat, c.line IS NOT NULL AS current
+            r.seed, r.repeat, {LEFT_OUT} AS left_out, c.line IS NOT NULL AS current
         FROM ratings r
         LEFT JOIN (
             SELECT ledger, line FROM current_ratings WHERE codebook = ? AND trajectory_id IN ({names})

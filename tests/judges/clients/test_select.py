@@ -147,6 +147,12 @@ def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endp
     assert "response_format" in endpoint.asked[-1]
 
 
+def test_an_answer_without_our_temperature_says_so(endpoint: Endpoint) -> None:
+    assert ask(endpoint, "openai/judge").left_out == ()
+    endpoint.answer = rejecting("temperature")
+    assert ask(endpoint, "openai/judge").left_out == ("temperature",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
