@@ -293,6 +293,11 @@ def test_labels_of_a_scale_that_differ_between_windows_make_no_label_of_the_whol
     assert united_verdict([high, unclear, low], None).error
 
 
+def test_the_probability_of_one_window_is_not_that_of_the_whole() -> None:
+    sure, torn = Verdict("clear", "no", probability=0.99), Verdict("clear", "no", probability=0.51)
+    assert united_verdict([sure, torn], "yes") == Verdict("clear", "no")
+
+
 def scale_verdict(**finding: object) -> Verdict:
     codes = [code.model_copy(update={"code": name}) for code in FAILURES.codes[:1] for name in "ab"]
     book = FAILURES.model_copy(
