@@ -171,6 +171,8 @@ class Asker:
     """Questions rejected for good, by the endpoint's text."""
     failures: int = 0
     """Questions given up after all repetitions."""
+    enough: int = 0
+    """The most tokens that an answer had which was cut off with fewer: those after it have them at once."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -199,18 +201,21 @@ class Asker:
         return self._error_verdicts(f"the model's context is too small: {last_error}")
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
-        question = piece.question
-        most = question.form.max_tokens
-        reason = ""
+        most = self.context.answer(piece.question, self.enough)
+        question = piece.question.within(most)
+        was_cut, reason = False, ""
         try:
             for _ in range(self.patience.malformed_repeats + 1):
                 reply = await self._fitting(question, piece, outcome)
                 try:
-                    return self.judge.parse(reply, piece)
+                    verdicts = self.judge.parse(reply, piece)
+                    self.enough = max(self.enough, most if was_cut else 0)
+                    return verdicts
                 except BadAnswer as error:
                     reason = str(error)
                     question = piece.question.again(reply.text, reason).within(most)
                     if isinstance(error, CutOff):
+                        was_cut = True
                         most = self.context.answer(question, min(GROWTH * most, LONGEST_ANSWER))
                         question = question.within(most)
         except Rejected as error:

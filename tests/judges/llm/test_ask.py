@@ -257,6 +257,25 @@ def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:
     assert all(v.error and v.label is None for v in verdicts)
 
 
+def test_a_model_that_thinks_first_is_given_the_tokens_that_it_took_before() -> None:
+    """Each unit was asked with 64, 256 and 1,024 tokens, and answered a prompt with two complaints."""
+    limits: list[int] = []
+
+    async def complete(question: Question) -> Reply:
+        limits.append(question.form.max_tokens)
+        whole = question.form.max_tokens >= 900
+        return Reply("yes" if whole else "", finish="stop" if whole else "length", completion_tokens=900)
+
+    one = asker(complete)
+    unit = next(cut(team(("human", "Please add a chart.")), one.judge.codebook))
+
+    async def twice() -> list[Outcome]:
+        return [await one.ask(Case(unit, "mark")) for _ in range(2)]
+
+    assert [outcome.verdicts[0].label for outcome in asyncio.run(twice())] == ["yes", "yes"]
+    assert limits == [64, 256, 1024, 1024]
+
+
 def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
     absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
     answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
