@@ -49,8 +49,8 @@ class Context:
 
     def is_cut(self, question: Question, read: int) -> bool:
         """Whether an endpoint that read so many tokens was given more: it has cut the question off."""
-        given = self.tokens(question) - question.form.max_tokens
-        if read < SHORTEST or read > MUCH * given:
+        length = self.tokens(question) - question.form.max_tokens
+        if read < SHORTEST or read > MUCH * length:
             return False
         return read < sum(len(_WORD.findall(message.content)) for message in question.messages)
 

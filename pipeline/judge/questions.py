@@ -8,7 +8,6 @@ asked once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -150,7 +149,7 @@ class Planner:
             probability=rest["probability"],
         )
         fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash, "repeat": rating.repeat}
-        left_out = {"left_out": json.loads(rest["left_out"])} if rest["left_out"] else {}
+        left_out = {"left_out": list(rating.left_out)} if rating.left_out else {}
         return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater, **left_out})
 
     @property

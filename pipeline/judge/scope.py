@@ -7,6 +7,7 @@ is not rated again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -20,18 +21,7 @@ from ..store.queries.copies import LEFT_OUT
 from ..store.queries.groupings import selection_of
 from ..units import cut
 
-REST = (
-    "code",
-    "cites",
-    "quote",
-    "error_source",
-    "rationale",
-    "probability",
-    "model",
-    "seed",
-    "error",
-    "left_out",
-)
+REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
 """The fields of a rating in `PriorRating.rest`."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
@@ -160,6 +150,8 @@ class PriorRating:
     repeat: int
     label: str | None
     rest: dict[str, Any] = field(compare=False)
+    left_out: tuple[str, ...] = ()
+    """Parameters that the endpoint did not take."""
 
 
 PriorRatings = dict[int | None, list[PriorRating]]
@@ -239,6 +231,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
             repeat=row["repeat"],
             label=row["label"],
             rest={key: row[key] for key in REST},
+            left_out=tuple(json.loads(row["left_out"] or "[]")),
         )
         by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(rating)
     return by_name
