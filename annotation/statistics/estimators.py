@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from .audit import Audit
+from .audit import ERROR, Audit
 from .intervals import Floats, Interval, Ints, interval_around, student
 from .strata import Shares, shares, typical_weights
 
@@ -141,7 +141,21 @@ def with_unanswered(rest: Estimate, share: float) -> Estimate:
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
     """No corrected rate: how often the judge errs is unknown."""
-    return None, Interval(None, None, "no human label tells how often the judge errs")
+    return None, Interval(None, None, f"no human label tells how often the judge errs{_failures(audit)}")
+
+
+def _failures(audit: Audit) -> str:
+    """On how many units the judge failed, in words, with the rates of its own that these could make: whether
+    it fails may depend on what it sees, as where only a finding has to quote."""
+    if audit.judge is None or not (failures := int((audit.judge == ERROR).sum())):
+        return ""
+    answers = int((audit.judge >= 0).sum())
+    words = f"; it failed on {failures} of {failures + answers}"
+    if audit.on_scale:
+        return words
+    positives, number = int((audit.judge == 1).sum()), failures + answers
+    ends = positives / number, (positives + failures) / number
+    return f"{words}: its rate is {ends[0]:.3f} if none of these has it, {ends[1]:.3f} if all have it"
 
 
 def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:

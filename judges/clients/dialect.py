@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +17,18 @@ TOP_LOGPROBS = 5
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
-    r"context[ _]length|context window|max_model_len|maximum context|too many tokens|too long", re.I
+    r"context[ _](?:length|window|size)|max_model_len|maximum context|too many tokens|too long"
+    r"|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
+    re.I,
 )
+"""What servers say of a question that is too long: those of OpenAI's kind, llama.cpp's, Gemini's, TGI's."""
+_NEVER_FITS = re.compile(r"available context size|request too large", re.I)
+"""The same under a status that else means to come back: 500 of llama.cpp's, 429 of a limit a minute that the
+question passes by itself."""
 _LIMIT = re.compile(
-    r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
+    r"(?:context length(?: is| of)?(?: only)?|max_model_len\D{0,10}|at most|maximum of|tokens allowed|n_ctx"
+    r"|must be <=|must have less than|limit(?= \d+, requested))\W{0,4}(\d{3,8})|(\d{3,8}) maximum",
+    re.I,
 )
 _TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
 """An error about an answer that may not be so long, whichever parameter asked for it."""
@@ -32,6 +41,10 @@ _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
 """Reasons to stop for which a model may have said nothing."""
+_FULL = ("model_length", "max_tokens")
+"""What Mistral and Anthropic call the reason `length`."""
+_BROKEN_OFF = ("error", "abort", "insufficient_system_resource", "network_error")
+"""Reasons of servers to stop (OpenRouter's, vLLM's, DeepSeek's, GLM's): the text is what was there then."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +146,9 @@ class Dialect:
 def reply(content: bytes | str, blot: Blot) -> Reply:
     """What a 200 says; Transient where its body is no answer of this protocol, or nothing was generated.
 
-    A model that said nothing and stopped for a reason has answered, and what that took is to be counted. A
-    field beside the text that has the wrong type is ignored.
+    A model that said nothing and stopped for a reason has answered, and what that took is to be counted. One
+    that was broken off has not, whatever it had said: `no` may be the beginning of `not applicable`. A field
+    beside the text that has the wrong type is ignored.
     """
     consumption = Reply("")
     try:
@@ -148,7 +162,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
             usage,
             text=blot(_message_text(answer.get("content"))),
             model=shortened(blot(_optional_text(document.get("model"))), MAX_NAME) or None,
-            finish=_optional_text(choice.get("finish_reason")) or None,
+            finish=_finish(choice),
             refusal=blot(_refusal(answer)) or None,
             tokens=_tokens(choice, blot),
         )
@@ -156,6 +170,8 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
         excerpt = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
         reason = f"the body of the answer is broken: {blot(repr(error))[:200]}, {excerpt!r}"
         raise Transient(reason, consumption) from error
+    if result.finish in _BROKEN_OFF:
+        raise Transient(f"the answer was broken off, finish_reason {result.finish!r}", result)
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty", result)
     return result
@@ -211,12 +227,24 @@ def is_moderated(status: int | None, reason: str) -> bool:
     return status == 403 and bool(_MODERATION.search(reason))
 
 
+def is_too_long(status: int | None, text: str) -> bool:
+    """Whether an error says that the question is longer than what the endpoint ever takes."""
+    if status in (400, 413, 422):
+        return status == 413 or bool(_CONTEXT.search(text))
+    return status in (429, 500) and bool(_NEVER_FITS.search(text))
+
+
+def context_limit(text: str) -> int | None:
+    """The tokens that a model takes by what an error says, if it does."""
+    match = _LIMIT.search(text)
+    return int(match[1] or match[2]) if match else None
+
+
 def rejection(status: int, content: bytes, reason: str) -> JudgeError:
     """Why a question was rejected for good."""
     text = content.decode("utf-8", "replace")
-    if status in (400, 413, 422) and (_CONTEXT.search(text) or status == 413):
-        limit = _LIMIT.search(text)
-        return ContextTooSmall(f"status {status}: {reason}", int(limit[1]) if limit else None)
+    if is_too_long(status, text):
+        return ContextTooSmall(f"status {status}: {reason}", context_limit(text))
     if 300 <= status < 400:
         return Fatal(f"the endpoint redirects elsewhere (status {status}); give the final --api-base")
     return Rejected(f"status {status}: {reason}")
@@ -234,6 +262,15 @@ def _text(value: Any) -> str:
     if not isinstance(value, str | None):
         raise TypeError(f"expected a text, got {type(value).__name__}")
     return value or ""
+
+
+def _finish(choice: dict[str, Any]) -> str | None:
+    """Why it stopped; litellm calls what it has no name for `stop`, and keeps the name beside it."""
+    native = _dictionary(choice.get("provider_specific_fields")).get("native_finish_reason")
+    reason = _optional_text(choice.get("finish_reason"))
+    if isinstance(native, str) and native.casefold() in (*_FULL, *_BROKEN_OFF):
+        reason = native.casefold()
+    return "length" if reason in _FULL else reason or None
 
 
 def _optional_text(value: Any) -> str:
@@ -272,10 +309,17 @@ def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
         return tuple(
             Token(
                 blot(str(t.get("token", ""))),
-                float(t.get("logprob", 0.0)),
-                tuple((blot(str(r["token"])), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+                _logprob(t),
+                tuple((blot(str(r["token"])), _logprob(r)) for r in t.get("top_logprobs") or ()),
             )
             for t in entries
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()
+
+
+def _logprob(entry: dict[str, Any]) -> float:
+    value = float(entry["logprob"])
+    if math.isnan(value):
+        raise ValueError("a log-probability is no number")
+    return value

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -112,7 +113,8 @@ class LiteLLMClient:
             async with asyncio.timeout(self.timeout):  # httpx's own begins anew with every byte
                 with watch_requests(self._blot):
                     response = await self._litellm.acompletion(**self._arguments(question, structured))
-            return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
+            document = json.dumps(response.model_dump(warnings=False), default=str)
+            return replace(dialect.reply(document, self._blot), left_out=self._left_out)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
@@ -145,6 +147,18 @@ class LiteLLMClient:
         return arguments
 
     @cached_property
+    def _left_out(self) -> tuple[str, ...]:
+        """What litellm drops without a word (`drop_params`): with it or without, the same is sent."""
+        name, vendor, *_ = self._litellm.get_llm_provider(model=self.model, api_base=self.api_base)
+
+        def sent(**parameters: float) -> Any:
+            options = {"model": name, "custom_llm_provider": vendor, "drop_params": True}
+            return self._litellm.utils.get_optional_params(**options, **parameters)
+
+        ours = {"temperature": self.parameters.temperature, "seed": self.parameters.seed}
+        return tuple(key for key, n in ours.items() if n is not None and sent(**{key: n}) == sent())
+
+    @cached_property
     def _blot(self) -> Blot:
         """Takes what is secret of the environment and the address out of a provider's text."""
         return blot(_secrets(), self.api_base or "")
@@ -153,9 +167,8 @@ class LiteLLMClient:
         kinds = self._litellm.exceptions
         reason = self._blot(str(error)).partition(_TRACEBACK)[0][:400]
         status = getattr(error, "status_code", None)
-        if isinstance(error, kinds.ContextWindowExceededError):
-            limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)
-            return ContextTooSmall(reason, int(limit[1]) if limit else None)
+        if isinstance(error, kinds.ContextWindowExceededError) or dialect.is_too_long(status, reason):
+            return ContextTooSmall(reason, dialect.context_limit(reason))
         if isinstance(error, kinds.ContentPolicyViolationError):
             return Refused(f"the endpoint's content policy refused: {reason}")
         if isinstance(error, kinds.NotFoundError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -128,7 +128,8 @@ class OpenAIClient:
             status, headers, content = await self._post(self.dialect.body(question, state))
             if status == 200:
                 self.dialect.learn(first, state)
-                return dialect.reply(content, self._blot)
+                left_out = () if state.temperature else ("temperature",)
+                return replace(dialect.reply(content, self._blot), left_out=left_out)
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
@@ -175,6 +176,8 @@ class OpenAIClient:
         reason = dialect.message(content, self._blot)
         if dialect.is_out_of_credit(status, reason):
             return Fatal(f"{self.endpoint.shown}: the account is out of credit: {reason}")
+        if dialect.is_too_long(status, content.decode("utf-8", "replace")):
+            return dialect.rejection(status, content, reason)
         if status == 429:
             return Overloaded(f"status 429: {reason}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):

@@ -84,6 +84,8 @@ class Reply:
     cached_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    left_out: tuple[str, ...] = ()
+    """Parameters of ours that the endpoint does not take: it answered with its own."""
 
     @property
     def says_what_it_took(self) -> bool:

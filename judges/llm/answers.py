@@ -26,6 +26,8 @@ _REFUSAL = re.compile(
     r"am not able|must decline)|as an ai)",
     re.IGNORECASE,
 )
+UNSURE = 0.01
+"""Share of the mass of all labels that is left out of a probability where it may be of several."""
 QUOTE_LENGTH = 200
 MOST_CITED = 32
 EVENT = {"type": "integer", "minimum": 0, "maximum": 99_999}
@@ -174,8 +176,10 @@ def answer_of(codebook: Codebook) -> Answer:
 def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]) -> float | None:
     """The probability of the label that was given, among all labels; None where the endpoint offers none.
 
-    At the token where the label begins, the mass of each label is that of the tokens which begin it and
-    no other label; masses are normalised over the labels. None too where no such token begins this label.
+    At the token where the label begins: the mass of the tokens that begin it and no other label, as a share
+    of the mass of all that begin a label. None too where no such token begins this label, where more than
+    `UNSURE` of the mass may be its or another's (`1` of 1 and 10), and where no rival of its token is told:
+    the one label with a mass would always have the probability 1.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -187,13 +191,21 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
 
 
 def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
-    mass = dict.fromkeys(labels, 0.0)
+    if all(text == token.text for text, _ in token.rivals):
+        return None
+    own = others = unsure = 0.0
     for text, logprob in {token.text: token.logprob, **dict(token.rivals)}.items():
         start = text.strip(" \t\n\"'").casefold()
         fits = [name for name in labels if start and name.casefold().startswith(start)]
-        if len(fits) == 1:
-            mass[fits[0]] += math.exp(min(0.0, logprob))
-    return min(1.0, mass[label] / sum(mass.values())) if mass[label] > 0 else None
+        mass = math.exp(min(0.0, logprob))
+        if fits == [label]:
+            own += mass
+        elif label in fits:
+            unsure += mass
+        elif fits:
+            others += mass
+    is_known = own > 0 and unsure <= UNSURE * (own + others + unsure)
+    return min(1.0, own / (own + others)) if is_known else None
 
 
 def _label(codebook: Codebook, answer: Any) -> str:

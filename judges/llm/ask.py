@@ -135,10 +135,13 @@ class Outcome:
     completion_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+    left_out: tuple[str, ...] = ()
+    """Parameters that the endpoint does not take."""
 
     def add(self, reply: Reply, cost: float | None) -> None:
         """Count a reply."""
         self.model = reply.model or self.model
+        self.left_out = reply.left_out
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens
         self.completion_tokens += reply.completion_tokens
@@ -168,6 +171,8 @@ class Asker:
     """Questions rejected for good, by the endpoint's text."""
     failures: int = 0
     """Questions given up after all repetitions."""
+    enough: int = 0
+    """The most tokens that an answer had which was cut off with fewer: those after it have them at once."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -196,18 +201,21 @@ class Asker:
         return self._error_verdicts(f"the model's context is too small: {last_error}")
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
-        question = piece.question
-        most = question.form.max_tokens
-        reason = ""
+        most = self.context.answer(piece.question, self.enough)
+        question = piece.question.within(most)
+        was_cut, reason = False, ""
         try:
             for _ in range(self.patience.malformed_repeats + 1):
                 reply = await self._fitting(question, piece, outcome)
                 try:
-                    return self.judge.parse(reply, piece)
+                    verdicts = self.judge.parse(reply, piece)
+                    self.enough = max(self.enough, most if was_cut else 0)
+                    return verdicts
                 except BadAnswer as error:
                     reason = str(error)
                     question = piece.question.again(reply.text, reason).within(most)
                     if isinstance(error, CutOff):
+                        was_cut = True
                         most = self.context.answer(question, min(GROWTH * most, LONGEST_ANSWER))
                         question = question.within(most)
         except Rejected as error:
@@ -237,13 +245,18 @@ class Asker:
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
         """The reply to a piece's question, or to one that asks it again; what a ContextTooSmall tells of the
-        context's limit is noted before it is raised.
+        context's limit is noted before it is raised. Some servers cut a question that is too long without a
+        word (Ollama, LM Studio): the answer is of another log, and what they read is the limit.
 
         Where the limit is not known, a repeated question tells of its own length: the piece's had fitted.
         """
         before = replace(self.context)
         try:
-            return await self._reply(question, outcome)
+            reply = await self._reply(question, outcome)
+            read = reply.prompt_tokens + reply.cached_tokens
+            if self.context.is_cut(question, read):
+                raise ContextTooSmall(f"the endpoint read {read} tokens of a longer question", read)
+            return reply
         except ContextTooSmall as error:
             self.context.learn(question if before.limit is None else piece.question, error.limit, before)
             raise

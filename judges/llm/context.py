@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 from ...schemas import Action, Event
@@ -14,6 +15,12 @@ SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
 MARGIN = 64
 """Tokens of a chat template around the messages."""
+SHORTEST = 512
+"""Tokens of the shortest context; an endpoint that says it read fewer does not count them."""
+MUCH = 0.65
+"""Share of the estimate from which on no word has to be counted."""
+_WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+"""A run of letters or of digits: one token or more, for no vocabulary joins two of them."""
 
 
 def estimate(text: str) -> int:
@@ -39,6 +46,13 @@ class Context:
     def fits(self, question: Question) -> bool:
         """Whether a question is short enough, as far as is known."""
         return self.limit is None or self.tokens(question) <= self.limit * self.safety
+
+    def is_cut(self, question: Question, read: int) -> bool:
+        """Whether an endpoint that read so many tokens was given more: it has cut the question off."""
+        length = self.tokens(question) - question.form.max_tokens
+        if read < SHORTEST or read > MUCH * length:
+            return False
+        return read < sum(len(_WORD.findall(message.content)) for message in question.messages)
 
     def needed(self, tokens: int) -> int:
         """The context, to the next 512 tokens, in which so many fit."""
@@ -66,7 +80,7 @@ class Context:
         elif self != before:
             return
         elif self.limit is None:
-            self.limit = max(512, self.tokens(question))
+            self.limit = max(SHORTEST, self.tokens(question))
         elif self.fits(question):
             self.safety *= 0.75
 

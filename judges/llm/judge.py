@@ -260,7 +260,7 @@ def united_verdict(verdicts: Sequence[Verdict], positive: str | None) -> Verdict
 
     Without a label that says that something is there (`positive` None: a scale, more than two names), a whole
     has the label on which all its windows agree, `unclear` where one is; labels that differ make none, which
-    is an error.
+    is an error. The probability of a window's label is not that of the whole's.
     """
     present = [v for v in verdicts if v.label == positive] if positive is not None else []
     if present:
@@ -275,7 +275,7 @@ def united_verdict(verdicts: Sequence[Verdict], positive: str | None) -> Verdict
             f"its {len(verdicts)} windows were given {', '.join(map(str, labels))}, which make no one label"
         )
         return Verdict(verdicts[0].code, error=f"too long for one question: {parts}")
-    return (errors or unclear or list(verdicts))[0]
+    return replace((errors or unclear or list(verdicts))[0], probability=None)
 
 
 def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> tuple[Event, ...]:

@@ -182,6 +182,12 @@ def report(summary: Summary, json: bool) -> None:
         print("\r\x1b[K", end="", file=sys.stderr)
     if summary.reason is not None:
         say(f"why units failed, most often ({summary.reasons[summary.reason]}): {summary.reason}")
+    for rater, n in summary.copies.items():
+        units = count_of(n, "unit has", "units have")
+        say(
+            f"{units} the answer of {rater}, for whom a model of this name was asked the same; "
+            "another model must be served under another name"
+        )
     if json:
         emit(summary.document())
         return

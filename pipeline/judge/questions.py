@@ -36,7 +36,8 @@ class Job:
         """The ratings of each unit. Tokens and cost are split among the codes of the first unit, so that
         ratings sum to what the requests took."""
         codes = len(outcome.verdicts)
-        external = {"windows": outcome.windows} if outcome.windows > 1 else {}
+        left_out = {"left_out": list(outcome.left_out)} if outcome.left_out else {}
+        external = left_out | ({"windows": outcome.windows} if outcome.windows > 1 else {})
         shares = [
             {
                 "prompt_tokens": _share(outcome.prompt_tokens, codes, i),
@@ -48,7 +49,7 @@ class Job:
             for i in range(codes)
         ]
         first, *same = self.units
-        copies: list[dict[str, Any]] = [{"external": {"same_prompt_as": first.event}}] * codes
+        copies: list[dict[str, Any]] = [{"external": {"same_prompt_as": first.event, **left_out}}] * codes
         return [
             self._unit_ratings(first, outcome, shares),
             *(self._unit_ratings(unit, outcome, copies) for unit in same),
@@ -129,6 +130,8 @@ class Planner:
         by_code = {k.rest["code"]: k for k in sorted(usable, key=lambda k: k.rater == self.maker.rater)}
         self.copies += [self._copy(unit, k) for k in by_code.values()]
         self.summary.rated += 1
+        for rater in {k.rater for k in by_code.values()} - {self.maker.rater}:
+            self.summary.copies[rater] = self.summary.copies.get(rater, 0) + 1
         return True
 
     def _covers(self, ratings: list[PriorRating]) -> bool:
@@ -146,7 +149,8 @@ class Planner:
             probability=rest["probability"],
         )
         fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash, "repeat": rating.repeat}
-        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater})
+        left_out = {"left_out": list(rating.left_out)} if rating.left_out else {}
+        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater, **left_out})
 
     @property
     def _parameters(self) -> str:

@@ -11,6 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from ...schemas import Codebook, Rating, Trajectory, canonical_json
 from ...schemas.codebook import Views
@@ -219,4 +220,5 @@ def _prior_rating(rating: Rating) -> PriorRating:
         repeat=rating.repeat,
         label=rating.label,
         rest={name: getattr(rating, name) for name in REST},
+        left_out=tuple(map(str, cast("list[object]", rating.external.get("left_out", [])))),
     )

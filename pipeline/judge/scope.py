@@ -7,6 +7,7 @@ is not rated again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -16,6 +17,7 @@ from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..store import Selection, Store, constants, dictionaries, first_row
 from ..store.ledgers import samples
+from ..store.queries.copies import LEFT_OUT
 from ..store.queries.groupings import selection_of
 from ..units import cut
 
@@ -97,6 +99,8 @@ class Summary:
     seconds: float = 0.0
     reasons: dict[str, int] = field(default_factory=dict)
     """Why ratings failed -> how many."""
+    copies: dict[str, int] = field(default_factory=dict)
+    """Another rater -> units that have its answer: a model of the same name was asked the same for it."""
 
     def plus(self, more: Summary) -> Summary:
         """Two runs of a local rater as one."""
@@ -110,7 +114,7 @@ class Summary:
     def document(self) -> dict[str, Any]:
         """As `judge --json` prints it: these fields and no others, for programs rely on them."""
         document = asdict(self)
-        del document["reasons"]
+        del document["reasons"], document["copies"]
         return document
 
     @property
@@ -146,6 +150,8 @@ class PriorRating:
     repeat: int
     label: str | None
     rest: dict[str, Any] = field(compare=False)
+    left_out: tuple[str, ...] = ()
+    """Parameters that the endpoint did not take."""
 
 
 PriorRatings = dict[int | None, list[PriorRating]]
@@ -204,7 +210,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
     query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
-            r.seed, r.repeat, c.line IS NOT NULL AS current
+            r.seed, r.repeat, {LEFT_OUT} AS left_out, c.line IS NOT NULL AS current
         FROM ratings r
         LEFT JOIN (
             SELECT ledger, line FROM current_ratings WHERE codebook = ? AND trajectory_id IN ({names})
@@ -225,6 +231,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
             repeat=row["repeat"],
             label=row["label"],
             rest={key: row[key] for key in REST},
+            left_out=tuple(json.loads(row["left_out"] or "[]")),
         )
         by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(rating)
     return by_name

@@ -85,7 +85,7 @@ def reply_of(document: str) -> Reply | JudgeError:
             Token(text, logprob, tuple((word, value) for word, value in rivals))
             for text, logprob, rivals in (token.values() for token in read.pop("tokens"))
         )
-        return Reply(tokens=tokens, **read)
+        return Reply(tokens=tokens, left_out=tuple(read.pop("left_out")), **read)
     kind, message = _ERRORS.get(read["error"], Rejected), read["message"]
     if issubclass(kind, ContextTooSmall | Overloaded):
         return kind(message, read["detail"])

@@ -103,6 +103,17 @@ def test_a_design_is_uneven_though_those_drawn_happen_to_be_equally_likely() -> 
     assert rate(Audit(HUMAN, JUDGE, inclusion)).estimator == "post_stratified"
 
 
+def test_a_judges_rate_says_on_how_many_units_it_failed_and_what_they_could_make_of_it() -> None:
+    """Only a finding has to quote: of 40 with the code 20 failed, and .25 stood there alone."""
+    judge = np.repeat([1, -3, 0], [20, 20, 60])
+    row = rate(Audit(np.full(100, MISSING), judge))
+    assert (row.judge_rate, row.n_judged) == (0.25, 80)
+    assert row.reason == (
+        "no human label tells how often the judge errs; it failed on 20 of 100: its rate is 0.200 if none of "
+        "these has it, 0.400 if all have it"
+    )
+
+
 def test_without_human_labels_the_judges_rate_stands_uncorrected_beside_a_null() -> None:
     found = rate(Audit(np.full(100, MISSING), JUDGE))
     assert (found.judge_rate, found.rate, found.low) == (0.2, None, None)

@@ -229,6 +229,21 @@ def test_a_redirect_takes_neither_key_nor_prompt_to_another_host(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        ("azure/o3-mini", ("temperature",)),
+        ("anthropic/claude-3-5-haiku-latest", ("seed",)),
+        ("litellm_proxy/judge", ()),
+    ],
+)
+async def test_what_litellm_drops_without_a_word_is_known(model: str, names: tuple[str, ...]) -> None:
+    async with LiteLLMClient(model, None, Parameters(temperature=0.0, seed=3), 9.0) as client:
+        assert client._left_out == names
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
     "model", ["openai/judge", "anthropic/claude-3-5-haiku-latest", "litellm_proxy/judge"]
 )
 def test_an_answer_without_end_is_not_read_whole(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

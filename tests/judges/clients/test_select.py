@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from coaudit.judges import JudgeError
-from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply, openai
+from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply, dialect, openai
 from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
@@ -147,6 +147,12 @@ def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endp
     assert "response_format" in endpoint.asked[-1]
 
 
+def test_an_answer_without_our_temperature_says_so(endpoint: Endpoint) -> None:
+    assert ask(endpoint, "openai/judge").left_out == ()
+    endpoint.answer = rejecting("temperature")
+    assert ask(endpoint, "openai/judge").left_out == ("temperature",)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -229,6 +235,30 @@ def test_the_limit_of_a_context_is_taken_from_the_message(endpoint: Endpoint) ->
     assert small.value.limit == 4096
 
 
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, '{"error": {"message": "the request exceeds the available context size", "n_ctx": 4096}}'),
+        (500, '{"error": {"message": "the request exceeds the available context size", "n_ctx": 4096}}'),
+        (400, "The input token count (9000) exceeds the maximum number of tokens allowed (4096)."),
+        (400, "The input (9000 tokens) is longer than the model's context length (4096 tokens)."),
+        (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+        (400, "Prompt contains 9000 tokens, too large for model with 4096 maximum context length"),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 64 more"),
+        (422, "`inputs` must have less than 4096 tokens. Given: 9000"),
+        (413, "Request too large for model on tokens per minute (TPM): Limit 4096, Requested 9000"),
+        (429, "Request too large for model on tokens per min (TPM): Limit 4096, Requested 9000."),
+    ],
+)
+def test_a_question_that_is_too_long_is_known_in_the_words_of_any_server(
+    endpoint: Endpoint, status: int, text: str
+) -> None:
+    endpoint.answer = lambda _: web.Response(text=text, status=status)
+    with pytest.raises(ContextTooSmall) as small:
+        ask(endpoint, "openai/judge")
+    assert (small.value.limit, len(endpoint.asked)) == (4096, 1)
+
+
 def test_retry_after_is_read(endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: web.Response(status=429, headers={"Retry-After": "7"})
     with pytest.raises(Overloaded) as overloaded:
@@ -278,6 +308,40 @@ def document(content: object = "yes", **said: Any) -> dict[str, Any]:
 def logged(**token: object) -> dict[str, object]:
     """The log-probabilities of an answer of one token."""
     return {"content": [{"token": "yes", **token}]}
+
+
+@pytest.mark.parametrize("finish", ["error", "abort"])
+def test_an_answer_that_was_broken_off_is_no_answer_and_is_counted(endpoint: Endpoint, finish: str) -> None:
+    usage = {"prompt_tokens": 60, "completion_tokens": 1}
+    endpoint.answer = lambda _: web.json_response(document("no", finish=finish, usage=usage))
+    with pytest.raises(Transient, match=f"broken off.*{finish}") as broken:
+        ask(endpoint, "openai/judge")
+    assert broken.value.consumption is not None and broken.value.consumption.says_what_it_took
+
+
+@pytest.mark.parametrize("finish", ["model_length", "max_tokens"])
+def test_an_answer_is_cut_off_whatever_a_server_calls_that(endpoint: Endpoint, finish: str) -> None:
+    endpoint.answer = lambda _: web.json_response(document("no", finish=finish))
+    assert ask(endpoint, "openai/judge").finish == "length"
+
+
+@pytest.mark.parametrize(("native", "kind"), [("abort", Transient), ("ERROR", Transient), ("STOP", None)])
+def test_an_answer_that_was_broken_off_is_none_where_litellm_calls_it_whole(
+    native: str, kind: type[Exception] | None
+) -> None:
+    answer = document("no")
+    answer["choices"][0]["provider_specific_fields"] = {"native_finish_reason": native}
+    with pytest.raises(kind, match="broken off") if kind else contextlib.nullcontext():
+        assert dialect.reply(json.dumps(answer), str).finish == "stop"
+
+
+@pytest.mark.parametrize("token", [{}, {"logprob": float("nan")}])
+def test_a_log_probability_that_is_none_is_not_one_of_certainty(
+    endpoint: Endpoint, token: dict[str, object]
+) -> None:
+    body = json.dumps(document("yes", logprobs=logged(**token)))
+    endpoint.answer = lambda _: web.Response(text=body, content_type="application/json")
+    assert ask(endpoint, "openai/judge").tokens == ()
 
 
 @pytest.mark.parametrize(

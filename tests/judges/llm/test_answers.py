@@ -162,8 +162,36 @@ def test_no_probability_is_made_up_where_the_label_begins_like_another() -> None
     assert (verdict.label, verdict.probability) == ("unlikely", None)
 
 
+def probability(labels: tuple[str, ...], answer: str, **masses: float) -> float | None:
+    """That of an answer of one token, with the masses of it and its rivals."""
+    rivals = tuple((text.strip("_"), math.log(mass)) for text, mass in masses.items())
+    token = Token(answer, dict(rivals)[answer], rivals)
+    book = INITIATIVE.model_copy(update={"labels": labels})
+    (verdict,) = Choice(book).parse(Reply(answer, tokens=(token,)), ())
+    return verdict.probability
+
+
+def test_a_rival_that_begins_several_other_labels_has_its_mass() -> None:
+    """It had none: `yes` was certain whenever `no` began two labels."""
+    assert probability(("yes", "no", "not said"), "yes", yes=0.6, no=0.4) == pytest.approx(0.6)
+
+
+def test_no_probability_is_made_up_where_much_of_the_mass_may_be_the_labels_or_anothers() -> None:
+    assert probability(("1", "5", "10"), "10", _10=0.6, _1=0.35, _5=0.05) is None
+    assert probability(("1", "5", "10"), "10", _10=0.6, _1=0.005, _5=0.2) == pytest.approx(0.75)
+
+
 def test_no_probability_is_made_up_where_the_endpoint_offers_none() -> None:
     (verdict,) = Choice(INITIATIVE).parse(Reply("yes"), ())
+    assert verdict.probability is None
+
+
+@pytest.mark.parametrize("rivals", [(), (("yes", math.log(0.6)),)])
+def test_no_probability_is_made_up_where_no_rival_of_the_label_is_told(
+    rivals: tuple[tuple[str, float], ...],
+) -> None:
+    """Its share of the masses that are told would be 1, whatever its own is."""
+    (verdict,) = Choice(INITIATIVE).parse(Reply("yes", tokens=(Token("yes", math.log(0.6), rivals),)), ())
     assert verdict.probability is None
 
 
@@ -263,6 +291,11 @@ def test_labels_of_a_scale_that_differ_between_windows_make_no_label_of_the_whol
     unclear = Verdict("clear", "unclear")
     assert united_verdict([high, unclear], None) == unclear
     assert united_verdict([high, unclear, low], None).error
+
+
+def test_the_probability_of_one_window_is_not_that_of_the_whole() -> None:
+    sure, torn = Verdict("clear", "no", probability=0.99), Verdict("clear", "no", probability=0.51)
+    assert united_verdict([sure, torn], "yes") == Verdict("clear", "no")
 
 
 def scale_verdict(**finding: object) -> Verdict:

@@ -257,6 +257,25 @@ def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:
     assert all(v.error and v.label is None for v in verdicts)
 
 
+def test_a_model_that_thinks_first_is_given_the_tokens_that_it_took_before() -> None:
+    """Each unit was asked with 64, 256 and 1,024 tokens, and answered a prompt with two complaints."""
+    limits: list[int] = []
+
+    async def complete(question: Question) -> Reply:
+        limits.append(question.form.max_tokens)
+        whole = question.form.max_tokens >= 900
+        return Reply("yes" if whole else "", finish="stop" if whole else "length", completion_tokens=900)
+
+    one = asker(complete)
+    unit = next(cut(team(("human", "Please add a chart.")), one.judge.codebook))
+
+    async def twice() -> list[Outcome]:
+        return [await one.ask(Case(unit, "mark")) for _ in range(2)]
+
+    assert [outcome.verdicts[0].label for outcome in asyncio.run(twice())] == ["yes", "yes"]
+    assert limits == [64, 256, 1024, 1024]
+
+
 def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
     absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
     answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
@@ -264,6 +283,24 @@ def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
     outcome = ask(script, "failures")
     assert outcome.windows > 1
     assert {v.label for v in outcome.verdicts} == {"absent"}
+
+
+def test_a_question_that_a_server_cuts_without_a_word_is_asked_in_windows() -> None:
+    absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
+    answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
+    words: list[int] = []
+
+    async def complete(question: Question) -> Reply:
+        words.append(sum(len(message.content.split()) for message in question.messages))
+        return Reply(answer, prompt_tokens=min(20_000, round(1.4 * words[-1])), completion_tokens=9)
+
+    log = team(*(("human", f"Please add a chart {i}. {'word ' * 800}") for i in range(40)))
+    unit = next(cut(log, codebooks.load("failures")))
+    outcome = asyncio.run(asker(complete, "failures").ask(Case(unit, "mark")))
+    assert {v.label for v in outcome.verdicts} == {"absent"}
+    assert outcome.windows == len(words) - 1 > 1
+    assert words[0] > 30_000 and all(1.4 * n < 20_000 for n in words[1:])
+    assert outcome.prompt_tokens > 20_000 + 30_000  # what the answer of no use took is counted
 
 
 def test_a_context_that_holds_nothing_is_an_error_that_says_so() -> None:

@@ -113,6 +113,20 @@ def test_a_judge_does_not_agree_with_another_whose_answers_it_has(
     assert done.json["rated"] == 0 and "copies of another member's" in done.err
 
 
+def test_a_model_of_one_name_on_two_servers_is_said_to_have_been_asked_once(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    """Two servers may call their models `judge`: the second judge was said to have rated 6 units."""
+    add(store, range(3))
+    options = ("judge", "--model", "hosted_vllm/judge", "--codebook", "initiative", "--json", "--api-base")
+    assert "the answer of" not in coaudit(*options, endpoint.url, "--rater", "a").err
+    with Endpoint().serving() as other:
+        second = coaudit(*options, other.url, "--rater", "b")
+        assert (other.requests, second.json["rated"]) == (0, 6)
+    assert "6 units have the answer of a, for whom a model of this name was asked the same" in second.err
+    assert "copies" not in second.json
+
+
 @pytest.mark.parametrize("option", [("--temperature", "0.7"), ("--model", "hosted_vllm/other")])
 def test_versions_that_asked_with_other_parameters_are_held_against_each_other(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, option: tuple[str, str]

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.ingest.measure import save
@@ -35,6 +36,24 @@ def asked(endpoint: Endpoint, *options: str) -> list[str]:
     """A run on initiative."""
     wanted = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url]
     return [*wanted, "--codebook", "initiative", *options]
+
+
+def test_ratings_and_copies_of_them_say_which_parameter_the_endpoint_did_not_take(
+    coaudit: Coaudit, workspace: Path
+) -> None:
+    def answer(body: dict[str, object]) -> str | web.Response:
+        text = "'temperature' does not support 0.0 with this model"
+        return web.json_response({"error": {"message": text}}, status=400) if "temperature" in body else "no"
+
+    store = fill(workspace)
+    with Endpoint(answer=answer).serving() as endpoint:
+        assert coaudit(*asked(endpoint, "--rater", "a")).json["errors"] == 0
+        coaudit(*asked(endpoint, "--rater", "b"))
+    query = "SELECT DISTINCT rater, external->>'$.left_out' AS names FROM ratings ORDER BY rater"
+    assert [(row["rater"], row["names"]) for row in rows(store, query)] == [
+        ("a", '["temperature"]'),
+        ("b", '["temperature"]'),
+    ]
 
 
 @pytest.mark.slow

@@ -56,6 +56,22 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
     assert "Labels by people: eva gave 1 on failures.\n" in text
 
 
+def test_what_a_judge_s_endpoint_does_not_take_is_told(tmp_path: Path) -> None:
+    """Its parameters say temperature 0: the endpoint answered with its own."""
+    store = audited(tmp_path)
+    external = {"left_out": ["temperature"]}
+    rate(
+        store,
+        [
+            verdict(
+                "s1", None, "failures", "absent", code="C.1", rater="n", rater_kind="llm", external=external
+            )
+        ],
+    )
+    (judge,) = [text for text in methods.paragraphs(store, ["m"]) if text.startswith("n (")]
+    assert "asked without temperature, which its endpoint does not take) rated" in judge
+
+
 def test_labels_that_began_from_one_that_was_shown_are_told(tmp_path: Path) -> None:
     store = audited(tmp_path)
     external = {"labelstudio": {"parent_prediction": 7}}
