@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from ...schemas.text import count_of, visible_json
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
 from ..store.ledgers import ledger
+from ..systems import merge
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,13 +34,14 @@ Emit = Callable[[Alert], None]
 class _State:
     """How far a trajectory was looked at, and what of it is open."""
 
+    native_id: str | None = None
     seq: int = -1
     loops: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Agent -> its last action, and how often in a row."""
     waiting: tuple[Event, float] | None = None
     """The human message that no agent has answered yet, and when it came (monotonic)."""
     unconfirmed_seqs: set[int] = field(default_factory=set)
-    """seq of human messages that were sent and whose status the log does not tell yet."""
+    """seq of human messages that were heard live and whose arrival was not heard yet."""
 
     def is_new(self, event: Event) -> bool:
         """Whether an event was not looked at yet, or has only now got its status."""
@@ -48,13 +50,14 @@ class _State:
 
 @dataclass
 class Alerts:
-    """Raises alerts for what was stored; for a trajectory that was there before, only for what is new."""
+    """Raises alerts for what was stored; of a trajectory that was there before, for what came after that."""
 
     emit: Emit
     unanswered: float
     halts: Callable[[pa.StringArray], list[bool]]
     """Which texts are meant to halt an agent."""
-    initial: frozenset[str] = frozenset()
+    initial: Mapping[str, int] = field(default_factory=dict)
+    """Trajectory -> seq of the last event that was there before."""
     _states: dict[str, _State] = field(default_factory=dict)
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
@@ -74,7 +77,7 @@ class Alerts:
             for event in trajectory.events
             if self._states.get(trajectory.id, _State()).is_new(event)
             and event.kind == "message"
-            and event.status is not None
+            and not _is_on_its_way(event, trajectory)
             and kinds.get(event.actor) == "human"
         }
         messages = sorted(texts)
@@ -82,40 +85,23 @@ class Alerts:
         return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
-        is_known = trajectory.id in self._states
-        state = self._states.setdefault(trajectory.id, _State())
-        quiet = not is_known and trajectory.id in self.initial
+        state = self._states.setdefault(trajectory.id, _State(trajectory.native_id))
+        initial = self.initial.get(trajectory.id, -1)
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
             if event.live_only or not state.is_new(event) or event.kind == "start":
                 continue
-            alerts = list(self._alerts_of(event, kinds.get(event.actor), state, halting))
-            for alert in () if quiet else alerts:
-                self._raise(trajectory.id, trajectory.native_id, event, **alert)
+            is_old = event.seq <= initial and event.seq not in state.unconfirmed_seqs
+            is_on_its_way = _is_on_its_way(event, trajectory)
+            alerts = _alerts_of(event, kinds.get(event.actor), state, halting, is_on_its_way)
+            for alert in () if is_old else alerts:
+                self._raise(trajectory.id, state, event, **alert)
+            if is_old:
+                state.waiting = None
             state.seq = max(state.seq, event.seq)
         reasons = (o.text for o in trajectory.outcomes if o.name == "end_reason")
-        if quiet or any(reason not in (None, "unfinished") for reason in reasons):
+        if any(reason not in (None, "unfinished") for reason in reasons):
             state.waiting = None
-
-    def _alerts_of(
-        self, event: Event, kind: str | None, state: _State, halting: Collection[str]
-    ) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        if kind == "human" and event.kind == "message":
-            if event.seq > state.seq:
-                state.waiting = state.waiting or (event, time.monotonic())
-            (state.unconfirmed_seqs.add if event.status is None else state.unconfirmed_seqs.discard)(
-                event.seq
-            )
-            if event.status is not None and (event.text or "") in halting:
-                items.append({"alert": "halting_message", "text": event.text})
-        elif kind == "agent":
-            state.waiting = None
-            times = _repetitions(event, state)
-            if times == LOOP:
-                name = event.action.name if event.action else event.kind
-                items.append({"alert": "dead_loop", "action": name, "times": times})
-        return items
 
     def _alert_if_unanswered(self, key: str, state: _State) -> None:
         if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
@@ -123,12 +109,38 @@ class Alerts:
         event, since = state.waiting
         state.waiting = None
         seconds = round(time.monotonic() - since, 1)
-        self._raise(key, None, event, alert="unanswered", seconds=seconds, text=event.text)
+        self._raise(key, state, event, alert="unanswered", seconds=seconds, text=event.text)
 
-    def _raise(self, key: str, native: str | None, event: Event, **what: Any) -> None:
-        alert = {"time": ledger.now(), "trajectory": key, "native_id": native}
+    def _raise(self, key: str, state: _State, event: Event, **what: Any) -> None:
+        alert = {"time": ledger.now(), "trajectory": key, "native_id": state.native_id}
         about = {"event": event.seq, "actor": event.actor}
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
+
+
+def _is_on_its_way(event: Event, trajectory: Trajectory) -> bool:
+    """Whether a message that was heard live may still turn out not to have arrived. A log without statuses
+    holds what was said."""
+    return event.status is None and merge.is_heard(trajectory)
+
+
+def _alerts_of(
+    event: Event, kind: str | None, state: _State, halting: Collection[str], is_on_its_way: bool
+) -> list[dict[str, Any]]:
+    """The alerts that one new event raises; updates what is open of its trajectory."""
+    items: list[dict[str, Any]] = []
+    if kind == "human" and event.kind == "message":
+        if event.seq > state.seq:
+            state.waiting = state.waiting or (event, time.monotonic())
+        (state.unconfirmed_seqs.add if is_on_its_way else state.unconfirmed_seqs.discard)(event.seq)
+        if not is_on_its_way and (event.text or "") in halting:
+            items.append({"alert": "halting_message", "text": event.text})
+    elif kind == "agent":
+        state.waiting = None
+        times = _repetitions(event, state)
+        if times == LOOP:
+            name = event.action.name if event.action else event.kind
+            items.append({"alert": "dead_loop", "action": name, "times": times})
+    return items
 
 
 def _repetitions(event: Event, state: _State) -> int:

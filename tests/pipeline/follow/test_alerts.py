@@ -13,6 +13,7 @@ from aiohttp import web
 
 from coaudit.judges.rules.lexical import halts
 from coaudit.pipeline.follow.alerts import Alerts, Webhook
+from coaudit.pipeline.systems import merge
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -29,6 +30,12 @@ def trajectory(*events: Event, ended: bool = False) -> Trajectory:
     )
 
 
+def heard(*events: Event) -> Trajectory:
+    """The same of which all that is known was heard live."""
+    one = trajectory(*events)
+    return one.model_copy(update={"outcomes": (*one.outcomes, merge.hearing_outcome(late=False, gaps=0))})
+
+
 def says(text: str, actor: str = "h") -> Event:
     return Event(seq=0, actor=actor, kind="message", text=text, status="succeeded")
 
@@ -37,10 +44,10 @@ def acts(name: str) -> Event:
     return Event(seq=0, actor="a", kind="action", action=Action(name=name), status="succeeded")
 
 
-async def alerts(*looks: Trajectory, wait: float = 60.0, initial: frozenset[str] = frozenset()) -> list[Any]:
+async def alerts(*looks: Trajectory, wait: float = 60.0, initial: dict[str, int] | None = None) -> list[Any]:
     """The alerts that looking at these, one after the other, raises."""
     found: list[dict[str, Any]] = []
-    watch = Alerts(found.append, wait, halts, initial)
+    watch = Alerts(found.append, wait, halts, initial or {})
     for look in looks:
         await watch([look])
     await asyncio.sleep(0.02)
@@ -69,9 +76,16 @@ async def test_a_call_to_halt_is_said_once_however_often_the_session_is_looked_a
 async def test_a_call_to_halt_that_was_first_seen_on_its_way_is_said_when_it_has_arrived() -> None:
     call = says("Please stop editing.")
     sent = call.model_copy(update={"status": None})
-    assert await alerts(trajectory(sent), trajectory(sent, acts("A"))) == []
-    looks = [trajectory(sent), trajectory(sent, acts("A")), trajectory(call, acts("A")), trajectory(call)]
+    assert await alerts(heard(sent), heard(sent, acts("A"))) == []
+    looks = [heard(sent), heard(sent, acts("A")), heard(call, acts("A")), heard(call)]
     assert await alerts(*looks) == [("halting_message", 0)]
+    assert await alerts(*looks, initial={"t": 0}) == [("halting_message", 0)]
+
+
+async def test_a_call_to_halt_in_a_log_without_statuses_is_said_once() -> None:
+    call = says("Please stop editing.").model_copy(update={"status": None})
+    looks = [trajectory(call), trajectory(call, acts("A")), trajectory(call, acts("A"), call)]
+    assert await alerts(*looks) == [("halting_message", 0), ("halting_message", 2)]
 
 
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
@@ -83,12 +97,22 @@ async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() 
 async def test_what_was_there_before_raises_no_alert_but_what_comes_then_does() -> None:
     old = trajectory(says("Please stop editing."))
     new = trajectory(says("Please stop editing."), says("Stop, wait!"))
-    assert await alerts(old, new, initial=frozenset({"t"})) == [("halting_message", 1)]
-    assert await alerts(old, wait=0.0, initial=frozenset({"t"})) == []
-    assert await alerts(old, new, wait=0.0, initial=frozenset({"t"})) == [
+    assert await alerts(old, new, initial={"t": 0}) == [("halting_message", 1)]
+    assert await alerts(old, wait=0.0, initial={"t": 0}) == []
+    assert await alerts(old, new, wait=0.0, initial={"t": 0}) == [
         ("halting_message", 1),
         ("unanswered", 1),
     ]
+
+
+async def test_what_came_to_a_session_that_was_there_before_the_first_look_at_it_raises_alerts() -> None:
+    """After a kill the first look shows what was stored and what came meanwhile."""
+    grown = trajectory(says("Please stop editing."), says("Stop, wait!"))
+    expected = [("halting_message", 1), ("unanswered", 1)]
+    assert await alerts(grown, wait=0.0, initial={"t": 0}) == expected
+    looped = trajectory(acts("A"), acts("A"), acts("A"))
+    assert await alerts(looped, initial={"t": 1}) == [("dead_loop", 2)]
+    assert await alerts(looped, initial={"t": 2}) == []
 
 
 @pytest.mark.long
