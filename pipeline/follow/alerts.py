@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -36,16 +38,56 @@ class _State:
 
     native_id: str | None = None
     seq: int = -1
+    last: Event | None = None
+    """The event of that seq."""
     loops: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Agent -> its last action, and how often in a row."""
     waiting: tuple[Event, float] | None = None
-    """The human message that no agent has answered yet, and when it came (monotonic)."""
+    """The human message that no agent has answered yet, and when it came (monotonic); infinity where an alert
+    has told of it."""
+    waiting_before: tuple[Event, float] | None = None
+    """The same before its events were numbered anew."""
     unconfirmed_seqs: set[int] = field(default_factory=set)
     """seq of human messages that were heard live and whose arrival was not heard yet."""
+
+    raised: Counter[int] = field(default_factory=Counter)
+    """How often an alert was raised about what an event holds, or held back since that was there before."""
+    occurrences: Counter[int] = field(default_factory=Counter)
+    """The same, since its events were last numbered anew."""
 
     def is_new(self, event: Event) -> bool:
         """Whether an event was not looked at yet, or has only now got its status."""
         return event.seq > self.seq or (event.seq in self.unconfirmed_seqs and event.status is not None)
+
+    def is_renumbered(self, trajectory: Trajectory) -> bool:
+        """Whether the last event that was looked at has another number now, as where a span comes late that
+        began earlier."""
+        events = (event for event in reversed(trajectory.events) if not event.live_only)
+        there = next((event for event in events if event.seq <= self.seq), None)
+        return self.last is not None and (there is None or _content(there) != _content(self.last))
+
+    def restart(self) -> None:
+        """Have all events looked at again, without what was raised before."""
+        self.seq, self.last = -1, None
+        self.waiting_before, self.waiting = self.waiting, None
+        self.loops.clear()
+        self.unconfirmed_seqs.clear()
+        self.occurrences.clear()
+
+    def keep_waiting(self) -> None:
+        """Have a person who waits still do so since their message came."""
+        before, self.waiting_before = self.waiting_before, None
+        if before and self.waiting and _content(before[0]) == _content(self.waiting[0]):
+            self.waiting = self.waiting[0], before[1]
+
+    def is_repeated(self, alert: str, event: Event) -> bool:
+        """Whether this alert was raised when the events had other numbers."""
+        key = hash((alert, _content(event)))
+        self.occurrences[key] += 1
+        if is_repeated := self.occurrences[key] <= self.raised[key]:
+            return is_repeated
+        self.raised[key] += 1
+        return False
 
 
 @dataclass
@@ -62,6 +104,10 @@ class Alerts:
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at messages that have gone unanswered for too long."""
+        for trajectory in trajectories:
+            state = self._states.get(trajectory.id)
+            if state and state.is_renumbered(trajectory):
+                state.restart()
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
@@ -94,11 +140,14 @@ class Alerts:
             is_old = event.seq <= initial and event.seq not in state.unconfirmed_seqs
             is_on_its_way = _is_on_its_way(event, trajectory)
             alerts = _alerts_of(event, kinds.get(event.actor), state, halting, is_on_its_way)
-            for alert in () if is_old else alerts:
-                self._raise(trajectory.id, state, event, **alert)
+            for alert in alerts:
+                if not state.is_repeated(alert["alert"], event) and not is_old:
+                    self._raise(trajectory.id, state, event, **alert)
             if is_old:
                 state.waiting = None
-            state.seq = max(state.seq, event.seq)
+            if event.seq > state.seq:
+                state.seq, state.last = event.seq, event
+        state.keep_waiting()
         reasons = (o.text for o in trajectory.outcomes if o.name == "end_reason")
         if any(reason not in (None, "unfinished") for reason in reasons):
             state.waiting = None
@@ -107,7 +156,7 @@ class Alerts:
         if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
             return
         event, since = state.waiting
-        state.waiting = None
+        state.waiting = event, math.inf
         seconds = round(time.monotonic() - since, 1)
         self._raise(key, state, event, alert="unanswered", seconds=seconds, text=event.text)
 
@@ -115,6 +164,13 @@ class Alerts:
         alert = {"time": ledger.now(), "trajectory": key, "native_id": state.native_id}
         about = {"event": event.seq, "actor": event.actor}
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
+
+
+def _content(event: Event) -> tuple[str, str, str | None, str | None]:
+    """What makes an event the same under another number. Its time does not: a log may tell it otherwise than
+    live traffic did."""
+    action = event.action.model_dump_json() if event.action else None
+    return event.actor, event.kind, event.text, action
 
 
 def _is_on_its_way(event: Event, trajectory: Trajectory) -> bool:
@@ -129,8 +185,8 @@ def _alerts_of(
     """The alerts that one new event raises; updates what is open of its trajectory."""
     items: list[dict[str, Any]] = []
     if kind == "human" and event.kind == "message":
-        if event.seq > state.seq:
-            state.waiting = state.waiting or (event, time.monotonic())
+        if event.seq > state.seq and (state.waiting is None or state.waiting[1] == math.inf):
+            state.waiting = event, time.monotonic()
         (state.unconfirmed_seqs.add if is_on_its_way else state.unconfirmed_seqs.discard)(event.seq)
         if not is_on_its_way and (event.text or "") in halting:
             items.append({"alert": "halting_message", "text": event.text})

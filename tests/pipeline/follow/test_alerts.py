@@ -88,6 +88,30 @@ async def test_a_call_to_halt_in_a_log_without_statuses_is_said_once() -> None:
     assert await alerts(*looks) == [("halting_message", 0), ("halting_message", 2)]
 
 
+async def test_an_event_that_comes_late_raises_nothing_again() -> None:
+    """A span that began earlier gives all later events another number."""
+    call, late = says("Please stop editing."), [acts("B"), acts("C"), acts("D")]
+    looks = [trajectory(*late[:n], acts("A"), call) for n in range(4)]
+    assert await alerts(*looks) == [("halting_message", 1)]
+    assert await alerts(*(trajectory(*late[:n], acts("A")) for n in range(4))) == [], "A came once"
+    grown = trajectory(acts("B"), acts("A"), call, acts("A"), call)
+    assert await alerts(*looks[:2], grown) == [("halting_message", 1), ("halting_message", 4)]
+
+
+async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered() -> None:
+    looks = [trajectory(*[acts("B"), acts("C")][:n], acts("A"), says("Hello?")) for n in range(3)]
+    found: list[dict[str, Any]] = []
+    watch = Alerts(found.append, 0.05, halts)
+    for look in looks:
+        await watch([look])
+        await asyncio.sleep(0.04)
+    assert [(alert["alert"], alert["event"]) for alert in found] == [("unanswered", 3)]
+    await watch([trajectory(acts("D"), acts("B"), acts("C"), acts("A"), says("Hello?"))])
+    await asyncio.sleep(0.06)
+    await watch([])
+    assert len(found) == 1
+
+
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
     assert await alerts(trajectory(says("Hello?")), wait=0.01) == [("unanswered", 0)]
     assert await alerts(trajectory(says("Hello?"), acts("A")), wait=0.01) == []
