@@ -36,7 +36,7 @@ Emit = Callable[[Alert], None]
 class _State:
     """How far a trajectory was looked at, and what of it is open."""
 
-    native_id: str | None = None
+    native_id: str
     seq: int = -1
     last: Event | None = None
     """The event of that seq."""
@@ -101,18 +101,32 @@ class Alerts:
     initial: Mapping[str, int] = field(default_factory=dict)
     """Trajectory -> seq of the last event that was there before."""
     _states: dict[str, _State] = field(default_factory=dict)
+    _ids: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Source and native id -> the trajectory that was looked at last."""
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at messages that have gone unanswered for too long."""
         for trajectory in trajectories:
-            state = self._states.get(trajectory.id)
-            if state and state.is_renumbered(trajectory):
-                state.restart()
+            self._prepare(trajectory)
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
         for key, state in self._states.items():
             self._alert_if_unanswered(key, state)
+
+    def _prepare(self, trajectory: Trajectory) -> None:
+        """Make its state. One that goes on with another goes on from there: a chat that names no id gets
+        another one as it grows."""
+        place = trajectory.source, trajectory.native_id
+        if trajectory.id not in self._states:
+            before = self._states.get(self._ids.get(place, ""))
+            if before is None or before.is_renumbered(trajectory):
+                self._states[trajectory.id] = _State(trajectory.native_id)
+            else:
+                self._states[trajectory.id] = self._states.pop(self._ids[place])
+        elif self._states[trajectory.id].is_renumbered(trajectory):
+            self._states[trajectory.id].restart()
+        self._ids[place] = trajectory.id
 
     def _halting_texts(self, trajectories: Sequence[Trajectory]) -> set[str]:
         """The new messages of humans that are meant to halt an agent: all are classified together."""
@@ -121,7 +135,7 @@ class Alerts:
             for trajectory in trajectories
             for kinds in [{p.name: p.kind for p in trajectory.participants}]
             for event in trajectory.events
-            if self._states.get(trajectory.id, _State()).is_new(event)
+            if self._states[trajectory.id].is_new(event)
             and event.kind == "message"
             and not _is_on_its_way(event, trajectory)
             and kinds.get(event.actor) == "human"
@@ -131,7 +145,7 @@ class Alerts:
         return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
-        state = self._states.setdefault(trajectory.id, _State(trajectory.native_id))
+        state = self._states[trajectory.id]
         initial = self.initial.get(trajectory.id, -1)
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:

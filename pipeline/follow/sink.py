@@ -223,8 +223,8 @@ class Sink:
         counts = {
             path: sum(len(one.events) for one in some) for path, (_, some) in changes.read_sources.items()
         }
-        heard = sum(len(one.events) for one, _ in changes.heard_trajectories.values())
-        total = max(1, sum(counts.values()) + heard)
+        live_count = sum(len(one.events) for one, _ in changes.heard_trajectories.values())
+        total = max(1, sum(counts.values()) + live_count)
         excess = seconds if seconds > LONGEST_REST / (PACE_FACTOR - 1) else 0.0
         self.storing_seconds |= {path: excess * count / total for path, count in counts.items()}
 

@@ -98,6 +98,16 @@ async def test_an_event_that_comes_late_raises_nothing_again() -> None:
     assert await alerts(*looks[:2], grown) == [("halting_message", 1), ("halting_message", 4)]
 
 
+async def test_a_session_that_grows_under_another_id_raises_nothing_again() -> None:
+    """A chat that names no id has a hash of what it holds for one."""
+    call = says("Please stop editing.")
+    looks = [trajectory(call), trajectory(call, acts("A")), trajectory(call, acts("A"), acts("B"))]
+    looks = [look.model_copy(update={"id": f"t{n}"}) for n, look in enumerate(looks)]
+    assert await alerts(*looks, wait=0.01) == [("halting_message", 0)], "the person was answered"
+    other = trajectory(says("Hello?"), call).model_copy(update={"id": "t1"})
+    assert await alerts(looks[0], other) == [("halting_message", 0), ("halting_message", 1)]
+
+
 async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered() -> None:
     looks = [trajectory(*[acts("B"), acts("C")][:n], acts("A"), says("Hello?")) for n in range(3)]
     found: list[dict[str, Any]] = []
