@@ -191,7 +191,8 @@ async def _follow(
         judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
         if alerting.lines or webhook:
             before = _last_seqs(workspace_store)
-            follower.watchers.append(Alerts(raise_alert, alerting.unanswered, halts, before))
+            # First: an alert that waits for ratings comes late, and is lost with a kill meanwhile.
+            follower.watchers.insert(0, Alerts(raise_alert, alerting.unanswered, halts, before))
             if advisor:
                 follower.watchers.append(Calls(raise_alert, advisor, alerting.above, before))
         await follower.run()

@@ -6,15 +6,19 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from coaudit.judges.rules.lexical import halts
+from coaudit.pipeline.follow import Follower
+from coaudit.pipeline.follow import alerts as module
 from coaudit.pipeline.follow.alerts import Alerts, Webhook
 from coaudit.pipeline.systems import merge
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
+from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
 
@@ -108,18 +112,18 @@ async def test_a_session_that_grows_under_another_id_raises_nothing_again() -> N
     assert await alerts(looks[0], other) == [("halting_message", 0), ("halting_message", 1)]
 
 
-async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered() -> None:
-    looks = [trajectory(*[acts("B"), acts("C")][:n], acts("A"), says("Hello?")) for n in range(3)]
+async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     found: list[dict[str, Any]] = []
-    watch = Alerts(found.append, 0.05, halts)
-    for look in looks:
-        await watch([look])
-        await asyncio.sleep(0.04)
-    assert [(alert["alert"], alert["event"]) for alert in found] == [("unanswered", 3)]
-    await watch([trajectory(acts("D"), acts("B"), acts("C"), acts("A"), says("Hello?"))])
-    await asyncio.sleep(0.06)
+    watch = Alerts(found.append, 60.0, halts)
+    for n in range(4):
+        await watch([trajectory(*[acts("B"), acts("C"), acts("D")][:n], acts("A"), says("Hello?"))])
+        clock[0] += 35.0
     await watch([])
-    assert len(found) == 1
+    assert [(a["alert"], a["event"], a["seconds"]) for a in found] == [("unanswered", 3, 70.0)]
 
 
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
@@ -215,3 +219,16 @@ def test_alerts_are_json_lines_on_stdout_while_the_session_runs(
     kinds = [json.loads(follower.process.stdout.readline())["alert"] for _ in range(3)]
     assert kinds == ["dead_loop", "halting_message", "unanswered"]
     follower.stop()
+
+
+def test_alerts_do_not_wait_for_ratings(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    async def run(self: Follower) -> None:
+        order.extend(type(watcher).__name__ for watcher in self.watchers)
+
+    monkeypatch.setattr(Follower, "run", run)
+    coaudit("follow", tmp_path, "--alerts", "--judge", "halting")
+    assert order == ["Alerts", "LiveJudge"]
