@@ -190,8 +190,9 @@ async def _follow(
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
         if alerting.lines or webhook:
-            before = frozenset(_ids(workspace_store))
-            follower.watchers.append(Alerts(raise_alert, alerting.unanswered, halts, before))
+            before = _last_seqs(workspace_store)
+            # First: an alert that waits for ratings comes late, and is lost with a kill meanwhile.
+            follower.watchers.insert(0, Alerts(raise_alert, alerting.unanswered, halts, before))
             if advisor:
                 follower.watchers.append(Calls(raise_alert, advisor, alerting.above, before))
         await follower.run()
@@ -239,8 +240,10 @@ def _with_consent(model: Model, *, yes: bool) -> Model:
     return model
 
 
-def _ids(store: Store) -> list[str]:
+def _last_seqs(store: Store) -> dict[str, int]:
+    """Trajectory -> seq of its last event, of those that are stored."""
     if not store.is_made:
-        return []
+        return {}
+    last = "SELECT trajectory_id, max(seq) FROM events WHERE NOT live_only GROUP BY trajectory_id"
     with store.reading() as connection:
-        return [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
+        return dict(connection.execute(last).fetchall())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from ...schemas.text import count_of, visible_json
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
 from ..store.ledgers import ledger
+from ..systems import merge
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,37 +36,97 @@ Emit = Callable[[Alert], None]
 class _State:
     """How far a trajectory was looked at, and what of it is open."""
 
+    native_id: str
     seq: int = -1
+    last: Event | None = None
+    """The event of that seq."""
     loops: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Agent -> its last action, and how often in a row."""
     waiting: tuple[Event, float] | None = None
-    """The human message that no agent has answered yet, and when it came (monotonic)."""
+    """The human message that no agent has answered yet, and when it came (monotonic); infinity where an alert
+    has told of it."""
+    waiting_before: tuple[Event, float] | None = None
+    """The same before its events were numbered anew."""
     unconfirmed_seqs: set[int] = field(default_factory=set)
-    """seq of human messages that were sent and whose status the log does not tell yet."""
+    """seq of human messages that were heard live and whose arrival was not heard yet."""
+
+    raised: Counter[int] = field(default_factory=Counter)
+    """How often an alert was raised about what an event holds, or held back since that was there before."""
+    occurrences: Counter[int] = field(default_factory=Counter)
+    """The same, since its events were last numbered anew."""
 
     def is_new(self, event: Event) -> bool:
         """Whether an event was not looked at yet, or has only now got its status."""
         return event.seq > self.seq or (event.seq in self.unconfirmed_seqs and event.status is not None)
 
+    def is_renumbered(self, trajectory: Trajectory) -> bool:
+        """Whether the last event that was looked at has another number now, as where a span comes late that
+        began earlier."""
+        events = (event for event in reversed(trajectory.events) if not event.live_only)
+        there = next((event for event in events if event.seq <= self.seq), None)
+        return self.last is not None and (there is None or _content(there) != _content(self.last))
+
+    def restart(self) -> None:
+        """Have all events looked at again, without what was raised before."""
+        self.seq, self.last = -1, None
+        self.waiting_before, self.waiting = self.waiting, None
+        self.loops.clear()
+        self.unconfirmed_seqs.clear()
+        self.occurrences.clear()
+
+    def keep_waiting(self) -> None:
+        """Have a person who waits still do so since their message came."""
+        before, self.waiting_before = self.waiting_before, None
+        if before and self.waiting and _content(before[0]) == _content(self.waiting[0]):
+            self.waiting = self.waiting[0], before[1]
+
+    def is_repeated(self, alert: str, event: Event) -> bool:
+        """Whether this alert was raised when the events had other numbers."""
+        key = hash((alert, _content(event)))
+        self.occurrences[key] += 1
+        if is_repeated := self.occurrences[key] <= self.raised[key]:
+            return is_repeated
+        self.raised[key] += 1
+        return False
+
 
 @dataclass
 class Alerts:
-    """Raises alerts for what was stored; for a trajectory that was there before, only for what is new."""
+    """Raises alerts for what was stored; of a trajectory that was there before, for what came after that."""
 
     emit: Emit
     unanswered: float
     halts: Callable[[pa.StringArray], list[bool]]
     """Which texts are meant to halt an agent."""
-    initial: frozenset[str] = frozenset()
+    initial: Mapping[str, int] = field(default_factory=dict)
+    """Trajectory -> seq of the last event that was there before."""
     _states: dict[str, _State] = field(default_factory=dict)
+    _ids: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Source and native id -> the trajectory that was looked at last."""
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at messages that have gone unanswered for too long."""
+        for trajectory in trajectories:
+            self._prepare(trajectory)
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
         for key, state in self._states.items():
             self._alert_if_unanswered(key, state)
+
+    def _prepare(self, trajectory: Trajectory) -> None:
+        """Make its state. One that goes on with another goes on from there: a chat that names no id gets
+        another one as it grows."""
+        place = trajectory.source, trajectory.native_id
+        if trajectory.id not in self._states:
+            before = self._states.get(self._ids.get(place, ""))
+            if before is None or before.is_renumbered(trajectory):
+                self._states[trajectory.id] = _State(trajectory.native_id)
+            else:
+                self._states[trajectory.id] = self._states.pop(self._ids[place])
+        elif self._states[trajectory.id].is_renumbered(trajectory):
+            self._states[trajectory.id].restart()
+        self._ids[place] = trajectory.id
 
     def _halting_texts(self, trajectories: Sequence[Trajectory]) -> set[str]:
         """The new messages of humans that are meant to halt an agent: all are classified together."""
@@ -72,9 +135,9 @@ class Alerts:
             for trajectory in trajectories
             for kinds in [{p.name: p.kind for p in trajectory.participants}]
             for event in trajectory.events
-            if self._states.get(trajectory.id, _State()).is_new(event)
+            if self._states[trajectory.id].is_new(event)
             and event.kind == "message"
-            and event.status is not None
+            and not _is_on_its_way(event, trajectory)
             and kinds.get(event.actor) == "human"
         }
         messages = sorted(texts)
@@ -82,53 +145,72 @@ class Alerts:
         return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
-        is_known = trajectory.id in self._states
-        state = self._states.setdefault(trajectory.id, _State())
-        quiet = not is_known and trajectory.id in self.initial
+        state = self._states[trajectory.id]
+        initial = self.initial.get(trajectory.id, -1)
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
             if event.live_only or not state.is_new(event) or event.kind == "start":
                 continue
-            alerts = list(self._alerts_of(event, kinds.get(event.actor), state, halting))
-            for alert in () if quiet else alerts:
-                self._raise(trajectory.id, trajectory.native_id, event, **alert)
-            state.seq = max(state.seq, event.seq)
-        reasons = (o.text for o in trajectory.outcomes if o.name == "end_reason")
-        if quiet or any(reason not in (None, "unfinished") for reason in reasons):
-            state.waiting = None
-
-    def _alerts_of(
-        self, event: Event, kind: str | None, state: _State, halting: Collection[str]
-    ) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        if kind == "human" and event.kind == "message":
+            is_old = event.seq <= initial and event.seq not in state.unconfirmed_seqs
+            is_on_its_way = _is_on_its_way(event, trajectory)
+            alerts = _alerts_of(event, kinds.get(event.actor), state, halting, is_on_its_way)
+            for alert in alerts:
+                if not state.is_repeated(alert["alert"], event) and not is_old:
+                    self._raise(trajectory.id, state, event, **alert)
+            if is_old:
+                state.waiting = None
             if event.seq > state.seq:
-                state.waiting = state.waiting or (event, time.monotonic())
-            (state.unconfirmed_seqs.add if event.status is None else state.unconfirmed_seqs.discard)(
-                event.seq
-            )
-            if event.status is not None and (event.text or "") in halting:
-                items.append({"alert": "halting_message", "text": event.text})
-        elif kind == "agent":
+                state.seq, state.last = event.seq, event
+        state.keep_waiting()
+        reasons = (o.text for o in trajectory.outcomes if o.name == "end_reason")
+        if any(reason not in (None, "unfinished") for reason in reasons):
             state.waiting = None
-            times = _repetitions(event, state)
-            if times == LOOP:
-                name = event.action.name if event.action else event.kind
-                items.append({"alert": "dead_loop", "action": name, "times": times})
-        return items
 
     def _alert_if_unanswered(self, key: str, state: _State) -> None:
         if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
             return
         event, since = state.waiting
-        state.waiting = None
+        state.waiting = event, math.inf
         seconds = round(time.monotonic() - since, 1)
-        self._raise(key, None, event, alert="unanswered", seconds=seconds, text=event.text)
+        self._raise(key, state, event, alert="unanswered", seconds=seconds, text=event.text)
 
-    def _raise(self, key: str, native: str | None, event: Event, **what: Any) -> None:
-        alert = {"time": ledger.now(), "trajectory": key, "native_id": native}
+    def _raise(self, key: str, state: _State, event: Event, **what: Any) -> None:
+        alert = {"time": ledger.now(), "trajectory": key, "native_id": state.native_id}
         about = {"event": event.seq, "actor": event.actor}
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
+
+
+def _content(event: Event) -> tuple[str, str, str | None, str | None]:
+    """What makes an event the same under another number. Its time does not: a log may tell it otherwise than
+    live traffic did."""
+    action = event.action.model_dump_json() if event.action else None
+    return event.actor, event.kind, event.text, action
+
+
+def _is_on_its_way(event: Event, trajectory: Trajectory) -> bool:
+    """Whether a message that was heard live may still turn out not to have arrived. A log without statuses
+    holds what was said."""
+    return event.status is None and merge.is_heard(trajectory)
+
+
+def _alerts_of(
+    event: Event, kind: str | None, state: _State, halting: Collection[str], is_on_its_way: bool
+) -> list[dict[str, Any]]:
+    """The alerts that one new event raises; updates what is open of its trajectory."""
+    items: list[dict[str, Any]] = []
+    if kind == "human" and event.kind == "message":
+        if event.seq > state.seq and (state.waiting is None or state.waiting[1] == math.inf):
+            state.waiting = event, time.monotonic()
+        (state.unconfirmed_seqs.add if is_on_its_way else state.unconfirmed_seqs.discard)(event.seq)
+        if not is_on_its_way and (event.text or "") in halting:
+            items.append({"alert": "halting_message", "text": event.text})
+    elif kind == "agent":
+        state.waiting = None
+        times = _repetitions(event, state)
+        if times == LOOP:
+            name = event.action.name if event.action else event.kind
+            items.append({"alert": "dead_loop", "action": name, "times": times})
+    return items
 
 
 def _repetitions(event: Event, state: _State) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...schemas import Trajectory
@@ -21,18 +21,20 @@ class Calls:
     emit: Emit
     advisor: Advisor
     above: float
-    initial: frozenset[str] = frozenset()
+    initial: Mapping[str, int] = field(default_factory=dict)
+    """Trajectory -> seq of the last event that was there before."""
     _step_counts: dict[str, int] = field(default_factory=dict)
     """How many steps a trajectory had when it was last looked at."""
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now."""
         for trajectory in trajectories:
-            number = len(steps(trajectory))
-            previous = self._step_counts.get(trajectory.id)
-            self._step_counts[trajectory.id] = number
-            quiet = previous is None and trajectory.id in self.initial
-            if quiet or number == previous or has_ended(trajectory):
+            seqs = [step.seq for step in steps(trajectory)]
+            initial = self.initial.get(trajectory.id)
+            before = None if initial is None else sum(seq <= initial for seq in seqs)
+            previous = self._step_counts.get(trajectory.id, before)
+            self._step_counts[trajectory.id] = len(seqs)
+            if len(seqs) == previous or has_ended(trajectory):
                 continue
             advice = await asyncio.to_thread(advise, self.advisor, trajectory)
             if advice.gain > self.above:

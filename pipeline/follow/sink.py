@@ -126,6 +126,9 @@ class Sink:
         """Those of them that have had new trajectories since they were last compared with others."""
         self._reported_pieces: set[tuple[str, str]] = set()
         """Pairs of sources that were reported to share sessions."""
+        self.storing_seconds: dict[str, float] = {}
+        """Path of a source -> its share, by events, of the time that the last transaction with it took, where
+        that is more than the rests between transactions make up for."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory in the next transaction, in place of what waits under its id."""
@@ -209,9 +212,21 @@ class Sink:
             changes, self._changes = self._changes, Changes()
         if not changes:
             return []
+        start = time.monotonic()
         with self._pace_writes():
             trajectories = self._store(changes)
+        self._note_shares(changes, time.monotonic() - start)
         return trajectories
+
+    def _note_shares(self, changes: Changes, seconds: float) -> None:
+        """Share the time of a transaction among the sources that it stored."""
+        counts = {
+            path: sum(len(one.events) for one in some) for path, (_, some) in changes.read_sources.items()
+        }
+        live_count = sum(len(one.events) for one, _ in changes.heard_trajectories.values())
+        total = max(1, sum(counts.values()) + live_count)
+        excess = seconds if seconds > LONGEST_REST / (PACE_FACTOR - 1) else 0.0
+        self.storing_seconds |= {path: excess * count / total for path, count in counts.items()}
 
     def derive(self, *, now: bool = False) -> None:
         """Refresh what is derived if that is due, or `now`, unless a transaction has done so."""

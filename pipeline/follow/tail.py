@@ -45,7 +45,8 @@ LATE = 10.0
 put line breaks first."""
 _IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 REST = 4.0
-"""After a look comes a pause of so many times its own length."""
+"""After a look comes a pause of so many times its own length, and a source that grows is read again after so
+many times what reading and storing it took."""
 Mark = tuple[str, int, int, int]
 """Of a file: its path, size in bytes, time of its last change (ns), and inode."""
 Look = tuple[int, int, int]
@@ -252,12 +253,13 @@ class Tail:
         if entry is None or entry.system != system:
             entry = self._start_watching(path, system, signature, now)
         if signature != entry.signature:
-            # What takes long to read is read less often while it grows.
-            if now - entry.read_at < REST * entry.cost:
-                return
             if signature != entry.newest_signature:
                 entry.newest_signature, entry.changed_at = signature, now
                 self.last_change = now
+            # What takes long to read and store is read less often while it grows.
+            cost = entry.cost + self.sink.storing_seconds.get(str(path.absolute()), 0.0)
+            if now - entry.read_at < REST * cost:
+                return
             entry.unread_since = now if entry.unread_since is None else entry.unread_since
             is_waiting = now - entry.changed_at <= STILL and now - entry.unread_since <= LATE
             if is_waiting and _ends_within_line(path, system):

@@ -6,14 +6,19 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from coaudit.judges.rules.lexical import halts
+from coaudit.pipeline.follow import Follower
+from coaudit.pipeline.follow import alerts as module
 from coaudit.pipeline.follow.alerts import Alerts, Webhook
+from coaudit.pipeline.systems import merge
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
+from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
 
@@ -29,6 +34,12 @@ def trajectory(*events: Event, ended: bool = False) -> Trajectory:
     )
 
 
+def heard(*events: Event) -> Trajectory:
+    """The same of which all that is known was heard live."""
+    one = trajectory(*events)
+    return one.model_copy(update={"outcomes": (*one.outcomes, merge.hearing_outcome(late=False, gaps=0))})
+
+
 def says(text: str, actor: str = "h") -> Event:
     return Event(seq=0, actor=actor, kind="message", text=text, status="succeeded")
 
@@ -37,10 +48,10 @@ def acts(name: str) -> Event:
     return Event(seq=0, actor="a", kind="action", action=Action(name=name), status="succeeded")
 
 
-async def alerts(*looks: Trajectory, wait: float = 60.0, initial: frozenset[str] = frozenset()) -> list[Any]:
+async def alerts(*looks: Trajectory, wait: float = 60.0, initial: dict[str, int] | None = None) -> list[Any]:
     """The alerts that looking at these, one after the other, raises."""
     found: list[dict[str, Any]] = []
-    watch = Alerts(found.append, wait, halts, initial)
+    watch = Alerts(found.append, wait, halts, initial or {})
     for look in looks:
         await watch([look])
     await asyncio.sleep(0.02)
@@ -69,9 +80,50 @@ async def test_a_call_to_halt_is_said_once_however_often_the_session_is_looked_a
 async def test_a_call_to_halt_that_was_first_seen_on_its_way_is_said_when_it_has_arrived() -> None:
     call = says("Please stop editing.")
     sent = call.model_copy(update={"status": None})
-    assert await alerts(trajectory(sent), trajectory(sent, acts("A"))) == []
-    looks = [trajectory(sent), trajectory(sent, acts("A")), trajectory(call, acts("A")), trajectory(call)]
+    assert await alerts(heard(sent), heard(sent, acts("A"))) == []
+    looks = [heard(sent), heard(sent, acts("A")), heard(call, acts("A")), heard(call)]
     assert await alerts(*looks) == [("halting_message", 0)]
+    assert await alerts(*looks, initial={"t": 0}) == [("halting_message", 0)]
+
+
+async def test_a_call_to_halt_in_a_log_without_statuses_is_said_once() -> None:
+    call = says("Please stop editing.").model_copy(update={"status": None})
+    looks = [trajectory(call), trajectory(call, acts("A")), trajectory(call, acts("A"), call)]
+    assert await alerts(*looks) == [("halting_message", 0), ("halting_message", 2)]
+
+
+async def test_an_event_that_comes_late_raises_nothing_again() -> None:
+    """A span that began earlier gives all later events another number."""
+    call, late = says("Please stop editing."), [acts("B"), acts("C"), acts("D")]
+    looks = [trajectory(*late[:n], acts("A"), call) for n in range(4)]
+    assert await alerts(*looks) == [("halting_message", 1)]
+    assert await alerts(*(trajectory(*late[:n], acts("A")) for n in range(4))) == [], "A came once"
+    grown = trajectory(acts("B"), acts("A"), call, acts("A"), call)
+    assert await alerts(*looks[:2], grown) == [("halting_message", 1), ("halting_message", 4)]
+
+
+async def test_a_session_that_grows_under_another_id_raises_nothing_again() -> None:
+    """A chat that names no id has a hash of what it holds for one."""
+    call = says("Please stop editing.")
+    looks = [trajectory(call), trajectory(call, acts("A")), trajectory(call, acts("A"), acts("B"))]
+    looks = [look.model_copy(update={"id": f"t{n}"}) for n, look in enumerate(looks)]
+    assert await alerts(*looks, wait=0.01) == [("halting_message", 0)], "the person was answered"
+    other = trajectory(says("Hello?"), call).model_copy(update={"id": "t1"})
+    assert await alerts(looks[0], other) == [("halting_message", 0), ("halting_message", 1)]
+
+
+async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found: list[dict[str, Any]] = []
+    watch = Alerts(found.append, 60.0, halts)
+    for n in range(4):
+        await watch([trajectory(*[acts("B"), acts("C"), acts("D")][:n], acts("A"), says("Hello?"))])
+        clock[0] += 35.0
+    await watch([])
+    assert [(a["alert"], a["event"], a["seconds"]) for a in found] == [("unanswered", 3, 70.0)]
 
 
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
@@ -83,12 +135,22 @@ async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() 
 async def test_what_was_there_before_raises_no_alert_but_what_comes_then_does() -> None:
     old = trajectory(says("Please stop editing."))
     new = trajectory(says("Please stop editing."), says("Stop, wait!"))
-    assert await alerts(old, new, initial=frozenset({"t"})) == [("halting_message", 1)]
-    assert await alerts(old, wait=0.0, initial=frozenset({"t"})) == []
-    assert await alerts(old, new, wait=0.0, initial=frozenset({"t"})) == [
+    assert await alerts(old, new, initial={"t": 0}) == [("halting_message", 1)]
+    assert await alerts(old, wait=0.0, initial={"t": 0}) == []
+    assert await alerts(old, new, wait=0.0, initial={"t": 0}) == [
         ("halting_message", 1),
         ("unanswered", 1),
     ]
+
+
+async def test_what_came_to_a_session_that_was_there_before_the_first_look_at_it_raises_alerts() -> None:
+    """After a kill the first look shows what was stored and what came meanwhile."""
+    grown = trajectory(says("Please stop editing."), says("Stop, wait!"))
+    expected = [("halting_message", 1), ("unanswered", 1)]
+    assert await alerts(grown, wait=0.0, initial={"t": 0}) == expected
+    looped = trajectory(acts("A"), acts("A"), acts("A"))
+    assert await alerts(looped, initial={"t": 1}) == [("dead_loop", 2)]
+    assert await alerts(looped, initial={"t": 2}) == []
 
 
 @pytest.mark.long
@@ -157,3 +219,16 @@ def test_alerts_are_json_lines_on_stdout_while_the_session_runs(
     kinds = [json.loads(follower.process.stdout.readline())["alert"] for _ in range(3)]
     assert kinds == ["dead_loop", "halting_message", "unanswered"]
     follower.stop()
+
+
+def test_alerts_do_not_wait_for_ratings(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    async def run(self: Follower) -> None:
+        order.extend(type(watcher).__name__ for watcher in self.watchers)
+
+    monkeypatch.setattr(Follower, "run", run)
+    coaudit("follow", tmp_path, "--alerts", "--judge", "halting")
+    assert order == ["Alerts", "LiveJudge"]

@@ -17,9 +17,9 @@ def acts(*, failed: bool = False) -> Event:
     return Event(seq=0, actor="a", kind="action", action=action, status="failed" if failed else "succeeded")
 
 
-async def calls(*looks: Trajectory, above: float = 0.0, initial: frozenset[str] = frozenset()) -> list[Any]:
+async def calls(*looks: Trajectory, above: float = 0.0, initial: dict[str, int] | None = None) -> list[Any]:
     raised: list[dict[str, Any]] = []
-    watch = Calls(raised.append, games.advisor(), above, initial)
+    watch = Calls(raised.append, games.advisor(), above, initial or {})
     for look in looks:
         await watch([look])
     return raised
@@ -41,6 +41,8 @@ async def test_what_has_ended_or_was_there_before_calls_nobody_until_it_grows() 
     assert await calls(trajectory(acts(failed=True), ended=True)) == []
     known = failed.model_copy(update={"outcomes": (Outcome(name="task_reward", value=0.0),)})
     assert await calls(known) == []
-    assert await calls(failed, initial=frozenset({"t"})) == []
+    assert await calls(failed, initial={"t": 0}) == []
     grown = trajectory(acts(failed=True), acts(failed=True))
-    assert [a["step"] for a in await calls(failed, grown, initial=frozenset({"t"}))] == [3]
+    assert [a["step"] for a in await calls(failed, grown, initial={"t": 0})] == [3]
+    assert [a["step"] for a in await calls(grown, initial={"t": 0})] == [3]
+    assert await calls(grown, initial={"t": 1}) == []

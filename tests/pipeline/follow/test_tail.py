@@ -19,7 +19,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pytest
 
-from coaudit.pipeline.follow import stdin
+from coaudit.pipeline.follow import sink, stdin
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
 from coaudit.pipeline.ingest import discover, sources
@@ -379,6 +379,24 @@ def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, 
     later.roots.append(results)
     later.look()
     assert (read, later.sink.flush()) == ([], [])
+
+
+def test_a_log_that_takes_long_to_store_is_read_less_often_and_counts_as_growing(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drip into a long session held the database for three quarters of the time."""
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    monkeypatch.setattr(sink, "LONGEST_REST", 0.0)  # as if any transaction took longer than the rest after it
+    before = look(tail)
+    assert tail.sink.storing_seconds[str(log)] > 0
+    tail.sink.storing_seconds[str(log)] = 60.0
+    seen = tail.last_change
+    talk("x", "two", log=log, more=True)
+    assert look(tail) == before
+    assert tail.last_change > seen, "else --stop-when-idle ends while it grows"
+    tail.settle()
+    tail.sink.flush()
+    assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
 
 
 def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:
