@@ -177,12 +177,17 @@ def of_a_project(session: int, turn: int) -> Record:
     }
 
 
+def of_runs(session: int, turn: int) -> Record:
+    """Runs that name their project alone, as LangSmith does."""
+    return by_project(session, turn) | {"extra": {}}
+
+
 def of_a_long_talk(session: int, turn: int) -> Record:
     messages = [one(session, 10 * turn + n) for n in range(3) for one in (user, answer)]
     return {"session_id": f"s{session}", "id": f"{session}{turn}", "messages": messages}
 
 
-@pytest.mark.parametrize("make", [rival, of_two_people, of_a_project, of_a_long_talk])
+@pytest.mark.parametrize("make", [rival, of_two_people, of_a_project, of_runs, of_a_long_talk])
 def test_records_that_are_no_turns_are_sessions_each(
     tmp_path: Path, make: Callable[[int, int], Record]
 ) -> None:
