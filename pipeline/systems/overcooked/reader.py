@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, folder_of, json_file, only_object, quarantine_failure
+from ..base import ReadOptions, folder_of, json_file, json_lines, only_object, quarantine_failure
 from .log import HUMAN, Completion, Entry, Log, Refusal, Turn, parse
 
 SYSTEM = "overcooked"
@@ -61,21 +61,38 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The run in one log, after what could not be read of it."""
-    value = only_object(json_file(path), str(path), None)
+    """The run in one log, or those in a file of several, each after what could not be read of it."""
+    for number, value in _logs(path):
+        yield from _run(path, number, only_object(value, str(path), number), options)
+
+
+def _logs(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+    """(number, log) of each log of a file: it is one, without a number, or a list, or has one a line."""
+    value = json_file(path)
+    if isinstance(value, list) and value:
+        yield from enumerate(value, start=1)
+        return
+    lines = list(json_lines(path)) if isinstance(value, Quarantined) else []
+    yield from lines if len(lines) > 1 and isinstance(lines[0][1], dict) else [(None, value)]
+
+
+def _run(
+    path: Path, number: int | None, value: dict[str, JsonValue] | Quarantined, options: ReadOptions
+) -> Iterator[Trajectory | Quarantined]:
     if isinstance(value, Quarantined):
         yield value
         return
-    log = quarantine_failure(lambda: parse(value), str(path))
+    log = quarantine_failure(lambda: parse(value), str(path), number)
     if isinstance(log, Quarantined):
         yield log
         return
     for reason in log.bad:
-        yield Quarantined(source=str(path), reason=reason)
-    yield quarantine_failure(lambda: _trajectory(path, log, options), str(path))
+        yield Quarantined(source=str(path), line=number, reason=reason)
+    name = path.stem if number is None else f"{path.stem}:{number}"
+    yield quarantine_failure(lambda: _trajectory(path, name, log, options), str(path), number)
 
 
-def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
+def _trajectory(path: Path, name: str, log: Log, options: ReadOptions) -> Trajectory:
     menu = [order for turn in log.turns for order in turn.orders]
     order = _order(path, log, menu)
     orders = {*menu, *log.finished_orders, *([order] if order else [])}
@@ -86,8 +103,8 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
     return Trajectory(
-        id=content_hash(SYSTEM, path.stem, opening),
-        native_id=path.stem,
+        id=content_hash(SYSTEM, name, opening),
+        native_id=name,
         source=str(path),
         system=SYSTEM,
         setting=options.setting or ("real" if HUMAN in models else None),

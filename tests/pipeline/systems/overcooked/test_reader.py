@@ -245,6 +245,22 @@ def test_a_file_that_is_no_log_says_why(tmp_path: Path, content: str, reason: st
     assert isinstance(bad, Quarantined) and reason in bad.reason
 
 
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_runs_in_one_file_are_a_run_each_and_a_bad_one_costs_itself_alone(tmp_path: Path, form: str) -> None:
+    logs: list[Any] = [json.loads(path.read_text(encoding="utf-8")) for path in (GOOD, PEOPLE)]
+    logs.insert(1, {"content": [], "total_action_list": {}})
+    path = tmp_path / "all.jsonl"
+    path.write_text("\n".join(map(json.dumps, logs)) if form == "lines" else json.dumps(logs, indent=1))
+    assert reader.recognises(path)
+    first, bad, last = reader.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and bad.line == 2 and "total_action_list" in bad.reason
+    for run, number, alone in ((first, 1, read(GOOD)), (last, 3, read(PEOPLE))):
+        assert isinstance(run, Trajectory) and run.native_id == f"all:{number}" and run.id != alone.id
+        assert [event.text for event in run.events] == [event.text for event in alone.events]
+        values = [[(one.name, one.value) for one in of.outcomes] for of in (run, alone)]
+        assert values[0] == values[1]
+
+
 def test_a_log_without_timesteps_has_a_start_and_no_last_timestep(tmp_path: Path) -> None:
     path = tmp_path / "experiment_2026-01-12_10-00-00_poached_pear.json"
     path.write_text('{"content": [], "total_action_list": [[], []], "total_order_finished": []}')
