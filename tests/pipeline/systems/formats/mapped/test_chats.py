@@ -368,3 +368,13 @@ def test_a_column_of_calls_that_holds_none_is_read(tmp_path: Path, none: str) ->
     ]
     (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
     assert [event.kind for event in talk.events] == ["message", "message", "action", "message"]
+
+
+def test_scores_that_are_json_in_a_field_count_once_a_turn(tmp_path: Path) -> None:
+    def turn(n: int) -> dict[str, Any]:
+        scores = json.dumps({"scores": [{"name": "helpful", "value": n}]})
+        return {"talk": "a", "in": [{"role": "user", "content": f"Go {n}"}], "out": f"Gone {n}", "meta": scores}
+
+    path = write_lines(tmp_path / "turns.jsonl", *map(turn, range(4)))
+    talk = one("mapped", path, map=f'[scores]\nat = "meta.scores"\nname = "name"\nvalue = "value"\n{TURNS}')
+    assert {outcome.name: outcome.value for outcome in talk.outcomes} == {"helpful": 1.5}
