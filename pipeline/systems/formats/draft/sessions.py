@@ -8,7 +8,7 @@ from typing import Any
 
 from ..fields.paths import as_list
 from ..fields.values import seconds_of
-from ..messages.growing import repetitions
+from ..messages.growing import news_of
 from ..messages.turns import decode_value
 from .names import (
     GROUPS,
@@ -221,8 +221,9 @@ def _are_turns(talks: Sequence[Sequence[tuple[Any, Any]]]) -> bool:
     total = sum(map(len, talks))
     ones = same = 0
     for calls in talks:
-        new = [[*many[count:], *back] for (many, back), count in zip(calls, repetitions(calls), strict=True)]
-        ones += sum(len(_user_messages(turn)) == 1 for turn in new)
+        new = zip(calls, news_of(calls), strict=True)
+        turns = [[*(many[place] for place in places), *back] for (many, back), places in new]
+        ones += sum(len(_user_messages(turn)) == 1 for turn in turns)
         last = [_user_messages(messages)[-1:] for messages, _ in calls]
         same += sum(a == b for a, b in pairwise(last))
     return ones > NEARLY * total and same < AGAIN * total
