@@ -187,6 +187,10 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     """(score as a list of turns, path) of the lists of objects, without lists in lists, a model's replies and
     a session's scores."""
     candidates, scores = [], scores_in(survey)
+    values = [] if scores is None else [survey.paths[f"{scores.at}[].{value}"] for value in scores.values]
+    # What several say to each other may have such a name.
+    are_texts = all(value.has_only("text") and is_utterance(value) for value in values)
+    scores_at = None if scores is None or are_texts else scores.at
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts
@@ -199,7 +203,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         }  # beside calls, as AutoGen has them
         if not one.lengths or "[]" in path or is_content or results <= survey.paths.keys():
             continue
-        if _is_list_of_actions(path, one, survey) or (scores is not None and path == scores.at):
+        if _is_list_of_actions(path, one, survey) or path == scores_at:
             continue
         inside = f"{path}[]."
         items = [p for p in survey.paths if p.startswith(inside)]

@@ -68,7 +68,7 @@ def news_of(calls: Iterable[tuple[Messages, Messages]]) -> list[list[int]]:
     news, contents, told = list[list[int]](), list[Any](), set[str]()
     for messages, reply in calls:
         own = list(map(_message_content, messages))
-        start = next((n for n, one in enumerate(messages) if not _is_instruction(one)), len(own))
+        start = next((n for n, one in enumerate(messages) if not is_instruction(one)), len(own))
         new = [n for n in range(start) if repr(own[n]) not in told]
         told.update(map(repr, own[:start]))
         own = own[start:]
@@ -86,7 +86,8 @@ def _overlap(before: list[Any], own: list[Any]) -> int:
     return next((n for n in lengths if before[-n:] == own[:n]), 0)
 
 
-def _is_instruction(message: Any) -> bool:
+def is_instruction(message: Any) -> bool:
+    """Whether a message is what agents are told by whoever runs them."""
     return isinstance(message, dict) and message.get("role") in ("system", "developer")
 
 

@@ -373,7 +373,12 @@ def test_a_column_of_calls_that_holds_none_is_read(tmp_path: Path, none: str) ->
 def test_scores_that_are_json_in_a_field_count_once_a_turn(tmp_path: Path) -> None:
     def turn(n: int) -> dict[str, Any]:
         scores = json.dumps({"scores": [{"name": "helpful", "value": n}]})
-        return {"talk": "a", "in": [{"role": "user", "content": f"Go {n}"}], "out": f"Gone {n}", "meta": scores}
+        return {
+            "talk": "a",
+            "in": [{"role": "user", "content": f"Go {n}"}],
+            "out": f"Gone {n}",
+            "meta": scores,
+        }
 
     path = write_lines(tmp_path / "turns.jsonl", *map(turn, range(4)))
     talk = one("mapped", path, map=f'[scores]\nat = "meta.scores"\nname = "name"\nvalue = "value"\n{TURNS}')
@@ -398,5 +403,7 @@ def test_a_turn_that_says_what_the_one_before_it_does_is_one(tmp_path: Path) -> 
         return {"talk": "a", "n": n, "in": said}
 
     lines = [turn(0, "Mow", "Mown."), turn(1, "More", "Ok."), turn(2, "More", "Ok."), turn(3, "Stop", "Ok.")]
-    talk = one("mapped", write_lines(tmp_path / "turns.jsonl", *lines), map=TURNS.replace('reply = "out"\n', ""))
+    talk = one(
+        "mapped", write_lines(tmp_path / "turns.jsonl", *lines), map=TURNS.replace('reply = "out"\n', "")
+    )
     assert [event.text for event in talk.events][2:6] == ["More", "Ok.", "More", "Ok."]
