@@ -63,7 +63,7 @@ def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallS
 
 
 def news_of(calls: Iterable[tuple[Messages, Messages]]) -> list[list[int]]:
-    """The places of what is new in the messages of each turn of a talk, which has a reply, too: they may begin
+    """The places of what is new in the messages of each turn of a talk, which has a reply, too: they begin
     with instructions, new or not, and go on with the end of the talk before them."""
     news, contents, told = list[list[int]](), list[Any](), set[str]()
     for messages, reply in calls:

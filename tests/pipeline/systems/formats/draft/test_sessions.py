@@ -199,14 +199,64 @@ def of_a_conversation(session: int, turn: int) -> Record:
     }
 
 
+def of_falling_numbers(session: int, turn: int) -> Record:
+    """Without a time nothing puts them in the order of their numbers."""
+    return {
+        "session_id": f"s{session}",
+        "turn": turn,
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_times_that_are_not_read(session: int, turn: int) -> Record:
+    return {
+        "session_id": f"s{session}",
+        "timestamp": f"0{turn + 1}/0{session + 1}/2026 10:00",
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_two_kinds(session: int, turn: int) -> Record:
+    """A judge rates answers in the session that they are of."""
+    return {
+        "session_id": f"s{session}",
+        "name": ("chat", "judge", "chat")[turn],
+        "timestamp": time(session, turn),
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
 @pytest.mark.parametrize(
-    "make", [rival, of_two_people, of_a_project, of_a_long_talk, of_a_run, of_a_conversation]
+    "make",
+    [
+        rival,
+        of_two_people,
+        of_a_project,
+        of_a_long_talk,
+        of_a_run,
+        of_a_conversation,
+        of_falling_numbers,
+        of_times_that_are_not_read,
+        of_two_kinds,
+    ],
 )
 def test_records_that_are_no_turns_are_sessions_each(
     tmp_path: Path, make: Callable[[int, int], Record]
 ) -> None:
     runs = read_by_draft(as_lines(tmp_path / "talks.jsonl", exported(make)))
     assert len(runs) == SESSIONS * TURNS
+
+
+def test_turns_with_a_time_of_a_known_format_come_in_its_order(tmp_path: Path) -> None:
+    def turn(session: int, turn: int) -> Record:
+        when = f"2{session}.01.2026 10:0{turn}:00"
+        return {"session_id": f"s{session}", "timestamp": when, "messages": [user(session, turn)]} | {
+            "response": answer(session, turn)["content"]
+        }
+
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", exported(turn)))
+    assert talks(runs) == WHOLE
+    assert runs[0].events[2].time == "2026-01-23T10:01:00"
 
 
 def calls_of(session: int, name: str, turns: int) -> list[Record]:
