@@ -63,14 +63,14 @@ def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallS
 
 
 def news_of(calls: Iterable[tuple[Messages, Messages]]) -> list[list[int]]:
-    """The places of what is new in the messages of each turn of a talk, which has a reply, too: they begin
-    with instructions, new or not, and go on with the end of the talk before them."""
-    news, contents, told = list[list[int]](), list[Any](), set[str]()
+    """The places of what is new in the messages of each turn of a talk. They may repeat instructions, and
+    behind these the end of the talk before them with its reply."""
+    news, contents, instructions = list[list[int]](), list[Any](), set[str]()
     for messages, reply in calls:
         own = list(map(_message_content, messages))
         start = next((n for n, one in enumerate(messages) if not is_instruction(one)), len(own))
-        new = [n for n in range(start) if repr(own[n]) not in told]
-        told.update(map(repr, own[:start]))
+        new = [n for n in range(start) if repr(own[n]) not in instructions]
+        instructions.update(map(repr, own[:start]))
         own = own[start:]
         count = _overlap(contents, own)
         if count == len(own) and not reply and count < len(contents):
