@@ -12,6 +12,7 @@ import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats.draft import names
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.guess import guess_mapping
 from coaudit.pipeline.systems.formats.draft.rounds import rounds_in
@@ -989,6 +990,19 @@ def test_times_with_the_day_of_the_week_are_read(
     ]
     (talk,) = read_by_draft(as_lines(tmp_path / "talk.jsonl", rows))
     assert tuple(event.time for event in talk.events) == moments
+
+
+def test_texts_without_a_clock_are_compared_with_no_format_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    def is_written(text: str, pattern: str) -> bool:
+        tries.append(pattern)
+        return False
+
+    monkeypatch.setattr(names, "_is_written", is_written)
+    assert names.time_formats(["s0", "1", "What now?"]) == [] == tries
+    assert names.time_formats(["Mon, 02 Mar 2026 09:05:00 GMT"]) == []
+    assert 0 < len(tries) < 250
 
 
 def test_a_time_with_this_machines_zone_is_that_moment(
