@@ -44,6 +44,7 @@ from .names import (
     is_utterance,
     parent_of,
     snake_case,
+    time_formats,
     verdicts,
 )
 from .records import distinct_records, events_of, sessions_of, value_at
@@ -187,6 +188,10 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     """(score as a list of turns, path) of the lists of objects, without lists in lists, a model's replies and
     a session's scores."""
     candidates, scores = [], scores_in(survey)
+    values = [] if scores is None else [survey.paths[f"{scores.at}[].{value}"] for value in scores.values]
+    # What several say to each other may have such a name.
+    are_texts = all(value.has_only("text") and is_utterance(value) for value in values)
+    scores_at = None if scores is None or are_texts else scores.at
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts
@@ -199,7 +204,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         }  # beside calls, as AutoGen has them
         if not one.lengths or "[]" in path or is_content or results <= survey.paths.keys():
             continue
-        if _is_list_of_actions(path, one, survey) or (scores is not None and path == scores.at):
+        if _is_list_of_actions(path, one, survey) or path == scores_at:
             continue
         inside = f"{path}[]."
         items = [p for p in survey.paths if p.startswith(inside)]
@@ -542,16 +547,23 @@ def _places(survey: Survey) -> list[str]:
 
 
 def _set_turns(guess: Guess, survey: Survey) -> None:
-    """Set that records are turns of sessions, and the time of one, where they are."""
+    """Set that records are turns of sessions, and the time of one, where they are and it can be read."""
     if guess.native_id or survey.sides:
         return
-    times = [one for one in fields_named(survey.paths, NAMES["time"], depth=0) if is_time(one)]
-    when = None if (field := first_field(times)) is None else field.path
+    times = fields_named(survey.paths, NAMES["time"], depth=0)
+    field, formats = first_field([one for one in times if is_time(one)]), list[str]()
+    texts = [one for one in times if one.has_only("text")]
+    if field is None and texts:
+        field = texts[0]
+        formats = time_formats(value_at(record, field.path) for record in survey.records)
+        if len(formats) != 1:
+            return
+    when = None if field is None else field.path
     some = calls.calls_in(survey, str(guess.at), guess.reply)
-    if session := session_of_turns(survey, some, when):
+    if session := session_of_turns(survey, some, when, "".join(formats)):
         guess.native_id, guess.joined = with_project(session[0], survey), True
         guess.growing = False  # turns that repeat all before them are joined, too
-        guess.turn_time = when
+        guess.turn_time, guess.time_formats = when, formats
 
 
 def _shared_session(guess: Guess, survey: Survey) -> list[str]:

@@ -349,6 +349,8 @@ CLOCKS = (
 YEAR_LAST = ("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y")
 """Formats (strptime) of days and times that are not ISO 8601, the likeliest first: between slashes the month
 before the day, between dashes the day, where either may be."""
+NUMBERS = ("%d", "%m", "%Y", "%y")
+"""How formats of days begin that begin with a number."""
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
 """Names of what is said, whatever the values."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
@@ -504,11 +506,14 @@ def time_formats(texts: Iterable[object]) -> list[str]:
     """The formats (strptime) of DAYS and CLOCKS, or YEAR_LAST, that fit all texts, the likeliest first; none
     without a text. ISO 8601 needs none."""
     times = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
+    if not times or not all(re.search(r"\d:\d", text) for text in times):  # as all CLOCKS have it
+        return []
     formats = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
     formats += YEAR_LAST
     for text in times:
+        formats = [one for one in formats if one.startswith(NUMBERS) == text[0].isdigit()]
         formats = [one for one in formats if _is_written(text, one)]
-    return formats if times else []
+    return formats
 
 
 def _is_written(text: str, pattern: str) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 from ..fields.paths import as_list
-from ..fields.values import seconds_of
-from ..messages.growing import repetitions
+from ..fields.values import iso_of, seconds_of
+from ..messages.growing import is_instruction, news_of
 from ..messages.turns import decode_value
 from .names import (
     GROUPS,
+    HEAD,
     NAMES,
     PEOPLE,
     PLACES,
@@ -40,6 +42,8 @@ PROJECTS = (
 )
 """Names of what traces are kept in; of LangSmith's runs a session is one."""
 ID_ENDS = tuple(f"_{name}" for name in TALKS if name.endswith("_id"))
+KINDS = ("name", "type", "run_name", "span_name", "operation", "operation_name")
+"""Fields that say which call it was, such as the answer or the title that another one makes for it."""
 DEEP = 3
 """The most objects in which the id of a talk stands."""
 DIFFERENT = 0.5
@@ -186,51 +190,111 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     return session if is_ordered and is_dialogue else None
 
 
-def session_of_turns(survey: Survey, calls: Sequence[tuple[Any, Any]], when: str | None) -> list[str]:
-    """[path of the id of a talk] whose turns are the records, in the order of the time at `when`, each with
-    one new message of a user's among those of its call (messages and reply); empty where they are none.
+def session_of_turns(
+    survey: Survey, calls: Sequence[tuple[Any, Any]], when: str | None, form: str
+) -> list[str]:
+    """[path of the id of a talk] whose turns are the records, in the order of the time at `when` (written in
+    `form`, if any), each with one new message of a user's among those of its call (messages and reply); empty
+    where they are none.
 
     Several records have the id, of one person where they name any, and hardly any asks what the record before
     it does, as rival answers and ratings of an answer do. One id that may be a project's (PROJECTS) is not in
-    all.
+    all, and no id of a conversation in one record each. Records are no runs of the same tasks and none of
+    several kinds (KINDS), and their numbers do not fall in a talk.
     """
     people = [one for path, one in survey.paths.items() if snake_case(path) in {*SUBJECTS, *PEOPLE}]
+    kinds = [one for one in fields_named(survey.paths, KINDS, depth=0) if repeats(one, survey)]
+    tasks = fields_named(survey.paths, HEAD["instance"], depth=0)
+    names = NAMES["seq"] if when else (*NAMES["seq"], *NAMES["id"])
+    numbers = [one for one in fields_named(survey.paths, names, depth=0) if one.has_only("number")]
     places = {id(record): place for place, record in enumerate(survey.records)}
     for one in talk_ids(survey):
         talks = [own for own in sessions_of(survey, [one.path]) if value_at(own[0], one.path) is not None]
+        if len(talks) == len(survey.records) and "session" not in snake_case(one.key):
+            return []  # each is a conversation of its own, whatever session it is in
         if max(map(len, talks), default=0) < 2 or (len(talks) == 1 and snake_case(one.key) in PROJECTS):
             continue
-        if any(
-            len({str(value_at(record, who.path)) for record in own}) > 1 for own in talks for who in people
+        ordered = [sorted(own, key=lambda record: _seconds(record, when, form)) for own in talks]
+        is_of_others = any(_several(talks, who.path) for who in people)
+        is_of_kinds = any(_several(talks, kind.path) > DIFFERENT * len(talks) for kind in kinds)
+        if is_of_others or is_of_kinds or any(_are_runs(talks, task.path) for task in tasks):
+            continue
+        if not all(
+            _rises([value_at(record, field.path) for record in own]) for own in ordered for field in numbers
         ):
             continue
-        ordered = [sorted(own, key=lambda record: _seconds(record, when)) for own in talks]
-        calls_by_talk = [[calls[places[id(record)]] for record in own] for own in ordered]
-        if _are_turns(calls_by_talk):
+        if _are_turns([[calls[places[id(record)]] for record in own] for own in ordered]):
             return [one.path]
     return []
 
 
-def _seconds(record: dict[str, Any], when: str | None) -> float:
-    seconds = seconds_of(value_at(record, when)) if when else None
-    return 0.0 if seconds is None else seconds
+def _several(talks: Sequence[Sequence[dict[str, Any]]], path: str) -> int:
+    """How many talks have several values at a path."""
+    return sum(len({str(value_at(record, path)) for record in own}) > 1 for own in talks)
+
+
+def _are_runs(talks: Sequence[Sequence[dict[str, Any]]], task: str) -> bool:
+    """Whether talks are runs of the same tasks: none has one twice, and others have most of them, too."""
+    tasks = [[str(value_at(record, task)) for record in own] for own in talks]
+    is_once = all(len(set(own)) == len(own) for own in tasks)
+    return is_once and len({one for own in tasks for one in own}) <= DIFFERENT * sum(map(len, tasks))
+
+
+def _seconds(record: dict[str, Any], when: str | None, form: str) -> float:
+    with suppress(ValueError):
+        value = value_at(record, when) if when else None
+        seconds = seconds_of(iso_of(value, form) if form else value)
+        return 0.0 if seconds is None else seconds
+    return 0.0
 
 
 def _are_turns(talks: Sequence[Sequence[tuple[Any, Any]]]) -> bool:
-    """Whether most calls have one new message of a user's, and hardly any the same as the call before it."""
+    """Whether most calls have one new message of a user's and most questions are new in their talk, hardly
+    any the one before it. Of talks whose calls repeat what was before, hardly any begins again, as those of
+    several agents or rivals do."""
     total = sum(map(len, talks))
-    ones = same = 0
+    ones = same = different = restarts = 0
     for calls in talks:
-        new = [[*many[count:], *back] for (many, back), count in zip(calls, repetitions(calls), strict=True)]
-        ones += sum(len(_user_messages(turn)) == 1 for turn in new)
+        news = news_of(calls)
+        turns = [
+            [*(many[place] for place in new), *back] for (many, back), new in zip(calls, news, strict=True)
+        ]
+        ones += sum(len(_user_messages(turn)) == 1 for turn in turns)
         last = [_user_messages(messages)[-1:] for messages, _ in calls]
         same += sum(a == b for a, b in pairwise(last))
-    return ones > NEARLY * total and same < AGAIN * total
+        different += len(set(map(repr, last)))
+        restarts += _begins_again([many for many, _ in calls], news)
+    is_dialogue = different > DIFFERENT * total and same < AGAIN * total
+    return ones > NEARLY * total and is_dialogue and restarts <= AGAIN * len(talks)
+
+
+def _begins_again(calls: Sequence[list[Any]], news: Sequence[list[int]]) -> bool:
+    """Whether most calls of a talk repeat messages with an agent's answer, and one behind them repeats none
+    though it begins as one before it does."""
+    starts, repeats_any, begins = set[str](), list[bool](), False
+    for many, new in zip(calls, map(set, news), strict=True):
+        repeats_any.append(any(_is_answer(one) for place, one in enumerate(many) if place not in new))
+        start = repr(next((one for one in many if not is_instruction(one)), None))
+        begins = begins or (start in starts and not repeats_any[-1])
+        starts.add(start)
+    return begins and sum(repeats_any) > DIFFERENT * (len(calls) - 1)
+
+
+def _is_answer(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") in ("assistant", "ai", "model")
 
 
 def _user_messages(messages: Iterable[Any]) -> list[Any]:
-    objects = (one for one in messages if isinstance(one, dict))
-    return [one.get("content") for one in objects if one.get("role") in ("user", "human")]
+    """What users say in messages, and not what tools give back in their name, as Anthropic has it."""
+    objects = (one for one in messages if isinstance(one, dict) and one.get("role") in ("user", "human"))
+    return [one.get("content") for one in objects if not _is_result(one.get("content"))]
+
+
+def _is_result(content: Any) -> bool:
+    types = (
+        {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else ()
+    )
+    return "tool_result" in types and "text" not in types
 
 
 def growing_session(survey: Survey, at: str) -> list[str]:

@@ -63,7 +63,7 @@ PATTERNS = (
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*：[ \t]*",
     # In one line, with a mark between turns (MathDial)
-    r"(?:^|\|EOM\||<(?:SEP|sep|EOS|eos|EOT|eot)>|\[SEP\])[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
+    r"(?:\A|\|EOM\||<(?:SEP|sep|EOS|eos|EOT|eot)>|\[SEP\])[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
     r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
     BOLD,

@@ -107,9 +107,10 @@ def iso_of(value: Any, time_format: str) -> Any:
     for one in (text, *whole):
         with suppress(ValueError):
             time = datetime.strptime(one, time_format)
-            # `%Z` reads the name of a zone, and keeps nothing of it.
-            is_utc = time.tzinfo is None and "%Z" in time_format and ZERO_ZONE.search(one)
-            return (time.replace(tzinfo=UTC) if is_utc else time).isoformat()
+            if time.tzinfo is None and "%Z" in time_format:
+                # It reads the name of UTC or of this machine's zone, and keeps nothing of it.
+                time = time.replace(tzinfo=UTC) if ZERO_ZONE.search(one) else time.astimezone()
+            return time.isoformat()
     if isinstance(value, str) and (not text or seconds_of(text) is not None):
         return text or value
     # Without that length 20241331 would be a day in 1970.

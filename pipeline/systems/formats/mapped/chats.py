@@ -168,13 +168,11 @@ def joined(records: list[dict[str, Any]], messages: Messages, sessions: MappedSe
     """The messages of records that are turns of a session, in their order, each once: those without a time
     have the record's."""
     calls = [call(record, sessions) for record in records]
-    counts = growing.repetitions(
-        ([one for _, one in many], [one for _, one in reply]) for many, reply in calls
-    )
+    pairs = (([one for _, one in many], [one for _, one in reply]) for many, reply in calls)
     talk = list[Place]()
-    for record, (many, reply), count in zip(records, calls, counts, strict=True):
+    for record, (many, reply), new in zip(records, calls, growing.news_of(pairs), strict=True):
         when = {TIMES[0]: time} if messages.time and (time := sessions.when(record)) is not None else {}
-        turn = many[count:] + reply
+        turn = [many[place] for place in new] + reply
         talk += [(at, {**one, **when} if when and _lacks_time(one) else one) for at, one in turn]
     return talk
 

@@ -179,8 +179,10 @@ class MappedSessions:
         if scores is None or len(records) < 2:
             return whole
         at, values = getter(scores.at), dict[str, list[Any]]()
-        # The two that speak in a round have the same list.
-        for record in {id(at(record)): record for record in records}.values():
+        # The two that speak in a round have the same list. All lists are held, as an id is free again without
+        # its object, and one that is decoded is a new one each time.
+        lists = [at(record) for record in records]
+        for record in {id(one): record for one, record in zip(lists, records, strict=True)}.values():
             for name, value in self.scores(record).items():
                 values.setdefault(name, []).append(value)
         means = {

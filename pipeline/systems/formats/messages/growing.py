@@ -62,23 +62,32 @@ def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallS
     return sessions
 
 
-def repetitions(calls: Iterable[tuple[Messages, Messages]]) -> list[int]:
-    """How many messages each turn of a talk, with its reply, repeats: they may begin with the end of the talk
-    before it, and with instructions that were there."""
-    counts, contents = list[int](), list[Any]()
+def news_of(calls: Iterable[tuple[Messages, Messages]]) -> list[list[int]]:
+    """The places of what is new in the messages of each turn of a talk. They may repeat instructions, and
+    behind these the end of the talk before them with its reply."""
+    news, contents, instructions = list[list[int]](), list[Any](), set[str]()
     for messages, reply in calls:
-        own, start = list(map(_message_content, messages)), 0
-        while start < len(own) and _is_instruction(messages[start]) and own[start] in contents:
-            start += 1
-        most = min(len(contents), len(own) - start)
-        lengths = (n for n in range(most, 0, -1) if contents[-n] == own[start])
-        start += next((n for n in lengths if contents[-n:] == own[start : start + n]), 0)
-        counts.append(start)
-        contents += own[start:] + list(map(_message_content, reply))
-    return counts
+        own = list(map(_message_content, messages))
+        start = next((n for n, one in enumerate(messages) if not is_instruction(one)), len(own))
+        new = [n for n in range(start) if repr(own[n]) not in instructions]
+        instructions.update(map(repr, own[:start]))
+        own = own[start:]
+        count = _overlap(contents, own)
+        if count == len(own) and not reply and count < len(contents):
+            count = 0  # the same was said again, since a turn says something
+        news.append([*new, *range(start + count, len(messages))])
+        contents += own[count:] + list(map(_message_content, reply))
+    return news
 
 
-def _is_instruction(message: Any) -> bool:
+def _overlap(before: list[Any], own: list[Any]) -> int:
+    """How many items of `own` repeat the end of what was before."""
+    lengths = (n for n in range(min(len(before), len(own)), 0, -1) if before[-n] == own[0])
+    return next((n for n in lengths if before[-n:] == own[:n]), 0)
+
+
+def is_instruction(message: Any) -> bool:
+    """Whether a message is what agents are told by whoever runs them."""
     return isinstance(message, dict) and message.get("role") in ("system", "developer")
 
 

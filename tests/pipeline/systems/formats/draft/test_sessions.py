@@ -187,9 +187,131 @@ def of_a_long_talk(session: int, turn: int) -> Record:
     return {"session_id": f"s{session}", "id": f"{session}{turn}", "messages": messages}
 
 
-@pytest.mark.parametrize("make", [rival, of_two_people, of_a_project, of_runs, of_a_long_talk])
+def of_a_run(session: int, turn: int) -> Record:
+    """Each session is a run of the same tasks."""
+    return {
+        "session_id": f"run{session}",
+        "task_id": f"t{turn}",
+        "messages": [user(0, turn), answer(session, turn)],
+    }
+
+
+def of_a_conversation(session: int, turn: int) -> Record:
+    return {
+        "session_id": f"s{session}",
+        "conversation_id": f"c{session}{turn}",
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_falling_numbers(session: int, turn: int) -> Record:
+    """Without a time nothing puts them in the order of their numbers."""
+    return {
+        "session_id": f"s{session}",
+        "turn": turn,
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_times_that_are_not_read(session: int, turn: int) -> Record:
+    return {
+        "session_id": f"s{session}",
+        "timestamp": f"0{turn + 1}/0{session + 1}/2026 10:00",
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+def of_two_kinds(session: int, turn: int) -> Record:
+    """A judge rates answers in the session that they are of."""
+    return {
+        "session_id": f"s{session}",
+        "name": ("chat", "judge", "chat")[turn],
+        "timestamp": time(session, turn),
+        "messages": [user(session, turn), answer(session, turn)],
+    }
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        rival,
+        of_two_people,
+        of_a_project,
+        of_runs,
+        of_a_long_talk,
+        of_a_run,
+        of_a_conversation,
+        of_falling_numbers,
+        of_times_that_are_not_read,
+        of_two_kinds,
+    ],
+)
 def test_records_that_are_no_turns_are_sessions_each(
     tmp_path: Path, make: Callable[[int, int], Record]
 ) -> None:
     runs = read_by_draft(as_lines(tmp_path / "talks.jsonl", exported(make)))
     assert len(runs) == SESSIONS * TURNS
+
+
+def test_turns_with_a_time_of_a_known_format_come_in_its_order(tmp_path: Path) -> None:
+    def turn(session: int, turn: int) -> Record:
+        when = f"2{session}.01.2026 10:0{turn}:00"
+        return {"session_id": f"s{session}", "timestamp": when, "messages": [user(session, turn)]} | {
+            "response": answer(session, turn)["content"]
+        }
+
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", exported(turn)))
+    assert talks(runs) == WHOLE
+    assert runs[0].events[2].time == "2026-01-23T10:01:00"
+
+
+def calls_of(session: int, name: str, turns: int) -> list[Record]:
+    """A call of each turn, with all that was said before."""
+    talk: list[Record] = []
+    calls: list[Record] = []
+    for turn in range(turns):
+        asked = {"role": "user", "content": f"{name}: {user(session, turn)['content']}"}
+        back = {"role": "assistant", "content": f"{name}: {answer(session, turn)['content']}"}
+        calls.append({"session_id": f"s{session}", "messages": [*talk, asked], "response": back})
+        talk += [asked, back]
+    return calls
+
+
+def rivals(session: int) -> list[Record]:
+    """Two who answer the same first question, one after the other."""
+    calls = [*calls_of(session, "A", 4), *calls_of(session, "B", 4)]
+    for one in calls:
+        one["messages"][0] = user(session, 0)
+    return calls
+
+
+def by_a_tool(session: int) -> list[Record]:
+    """Two agents, of which one calls the other; what their tools give back has the role of a user."""
+    many = [calls_of(session, name, 5) for name in ("A", "B")]
+    for one in (message for calls in many for call in calls for message in call["messages"][1:]):
+        if one["role"] == "user" and isinstance(one["content"], str):
+            one["content"] = [{"type": "tool_result", "tool_use_id": "t", "content": one["content"]}]
+    return [*many[0][:2], *many[1], *many[0][2:]]
+
+
+@pytest.mark.parametrize("make", [rivals, by_a_tool])
+def test_several_that_talk_under_one_id_each_have_a_session(
+    tmp_path: Path, make: Callable[[int], list[Record]]
+) -> None:
+    lines = [line for session in range(SESSIONS) for line in make(session)]
+    runs = read_by_draft(as_lines(tmp_path / "calls.jsonl", lines))
+    assert len(runs) == 2 * SESSIONS
+    assert all(len({str(text)[:2] for text in talk[1:]}) == 1 for talk in talks(runs))
+
+
+def test_a_talk_under_a_name_of_scores_is_read(tmp_path: Path) -> None:
+    def review(session: int) -> Record:
+        said = [
+            {"name": name, "value": make(session, n)["content"]}
+            for n in range(3)
+            for name, make in (("Anna", user), ("Bot", answer))
+        ]
+        return {"id": session, "feedback": said}
+
+    runs = read_by_draft(as_lines(tmp_path / "reviews.jsonl", [review(n) for n in range(SESSIONS)]))
+    assert [len(run.events) for run in runs] == [6] * SESSIONS

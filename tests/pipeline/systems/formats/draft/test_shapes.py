@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats.draft import names
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.guess import guess_mapping
 from coaudit.pipeline.systems.formats.draft.rounds import rounds_in
@@ -988,6 +990,36 @@ def test_times_with_the_day_of_the_week_are_read(
     ]
     (talk,) = read_by_draft(as_lines(tmp_path / "talk.jsonl", rows))
     assert tuple(event.time for event in talk.events) == moments
+
+
+def test_texts_without_a_clock_are_compared_with_no_format_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    def is_written(text: str, pattern: str) -> bool:
+        tries.append(pattern)
+        return False
+
+    monkeypatch.setattr(names, "_is_written", is_written)
+    assert names.time_formats(["s0", "1", "What now?"]) == [] == tries
+    assert names.time_formats(["Mon, 02 Mar 2026 09:05:00 GMT"]) == []
+    assert 0 < len(tries) < 250
+
+
+def test_a_time_with_this_machines_zone_is_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
+    time.tzset()
+    try:
+        rows = [
+            {"session": "s", "role": role, "text": sentence(n), "time": f"Mon, 02 Feb 2026 10:0{n}:00 EST"}
+            for n, role in enumerate(("user", "assistant"))
+        ]
+        (talk,) = read_by_draft(as_lines(tmp_path / "talk.jsonl", rows))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [event.time for event in talk.events] == [f"2026-02-02T10:0{n}:00-05:00" for n in range(2)]
 
 
 @pytest.mark.parametrize("flag", ["isSidechain", "isCompactSummary"])
@@ -2860,3 +2892,10 @@ def test_turns_in_one_line_with_a_mark_between_them_are_apart(tmp_path: Path) ->
         [("Teacher", "(generic)Hi, what is the sum"), ("Ayisha", "I get this: four"), ("Teacher", "Why?")]
     ] * 3
     assert [talk.events[3].text for talk in talks] == [f"Since. {n}" for n in range(3)]
+
+
+def test_keys_with_a_colon_below_headings_are_said_there(tmp_path: Path) -> None:
+    turns = [(name, sentence(n)) for n in range(4) for name in ("Human", "AI")]
+    text = "".join(f"=== {name} ===\n{said}\nimport:json\nfrom:os\n" for name, said in turns)
+    (talk,) = read_by_draft(as_text(tmp_path / "talk.txt", text))
+    assert [event.actor for event in talk.events] == [name for name, _ in turns]

@@ -368,3 +368,42 @@ def test_a_column_of_calls_that_holds_none_is_read(tmp_path: Path, none: str) ->
     ]
     (talk,) = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
     assert [event.kind for event in talk.events] == ["message", "message", "action", "message"]
+
+
+def test_scores_that_are_json_in_a_field_count_once_a_turn(tmp_path: Path) -> None:
+    def turn(n: int) -> dict[str, Any]:
+        scores = json.dumps({"scores": [{"name": "helpful", "value": n}]})
+        return {
+            "talk": "a",
+            "in": [{"role": "user", "content": f"Go {n}"}],
+            "out": f"Gone {n}",
+            "meta": scores,
+        }
+
+    path = write_lines(tmp_path / "turns.jsonl", *map(turn, range(4)))
+    talk = one("mapped", path, map=f'[scores]\nat = "meta.scores"\nname = "name"\nvalue = "value"\n{TURNS}')
+    assert {outcome.name: outcome.value for outcome in talk.outcomes} == {"helpful": 1.5}
+
+
+def test_history_behind_instructions_that_change_is_read_once(tmp_path: Path) -> None:
+    def turn(n: int) -> dict[str, Any]:
+        talk = [{"role": ("user", "assistant")[n % 2], "content": f"Say {n}"} for n in range(2 * n + 1)]
+        told = {"role": "system", "content": f"Help. It is {10 + min(n, 2)} o'clock."}
+        return {"talk": "a", "in": [told, *talk], "out": f"Say {2 * n + 1}"}
+
+    talk = one("mapped", write_lines(tmp_path / "turns.jsonl", *map(turn, range(4))), map=TURNS)
+    texts = [event.text for event in talk.events]
+    assert [text for text in texts if text and "Say" in text] == [f"Say {n}" for n in range(8)]
+    assert [place for place, text in enumerate(texts) if text and "Help" in text] == [0, 3, 6]
+
+
+def test_a_turn_that_says_what_the_one_before_it_does_is_one(tmp_path: Path) -> None:
+    def turn(n: int, *texts: str) -> dict[str, Any]:
+        said = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+        return {"talk": "a", "n": n, "in": said}
+
+    lines = [turn(0, "Mow", "Mown."), turn(1, "More", "Ok."), turn(2, "More", "Ok."), turn(3, "Stop", "Ok.")]
+    talk = one(
+        "mapped", write_lines(tmp_path / "turns.jsonl", *lines), map=TURNS.replace('reply = "out"\n', "")
+    )
+    assert [event.text for event in talk.events][2:6] == ["More", "Ok.", "More", "Ok."]
