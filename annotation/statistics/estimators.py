@@ -149,8 +149,8 @@ def _failures(audit: Audit) -> str:
     it fails may depend on what it sees, as where only a finding has to quote."""
     if audit.judge is None or not (failures := int((audit.judge == ERROR).sum())):
         return ""
-    answers, asked = int((audit.judge >= 0).sum()), int((audit.judge != MISSING).sum())
-    words = f"; it failed on {failures} of {asked}"
+    answers, units = int((audit.judge >= 0).sum()), int((audit.judge != MISSING).sum())
+    words = f"; it failed on {failures} of {units}"
     if audit.on_scale or not answers:
         return words
     positives, number = int((audit.judge == 1).sum()), failures + answers
