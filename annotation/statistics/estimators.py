@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from .audit import ERROR, Audit
-from .intervals import Floats, Interval, Ints, interval_around, student
+from .intervals import MISSING, Floats, Interval, Ints, interval_around, student
 from .strata import Shares, shares, typical_weights
 
 Estimate = tuple[float | None, Interval]
@@ -149,9 +149,9 @@ def _failures(audit: Audit) -> str:
     it fails may depend on what it sees, as where only a finding has to quote."""
     if audit.judge is None or not (failures := int((audit.judge == ERROR).sum())):
         return ""
-    answers = int((audit.judge >= 0).sum())
-    words = f"; it failed on {failures} of {failures + answers}"
-    if audit.on_scale:
+    answers, units = int((audit.judge >= 0).sum()), int((audit.judge != MISSING).sum())
+    words = f"; it failed on {failures} of {units}"
+    if audit.on_scale or not answers:
         return words
     positives, number = int((audit.judge == 1).sum()), failures + answers
     ends = positives / number, (positives + failures) / number

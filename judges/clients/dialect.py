@@ -17,7 +17,7 @@ TOP_LOGPROBS = 5
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
-    r"context[ _](?:length|window|size)|max_model_len|maximum context|too many tokens|too long"
+    r"context[ _](?:length|size)|context window|max_model_len|maximum context|too many tokens|too long"
     r"|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
     re.I,
 )
@@ -26,8 +26,9 @@ _NEVER_FITS = re.compile(r"available context size|request too large", re.I)
 """The same under a status that else means to come back: 500 of llama.cpp's, 429 of a limit a minute that the
 question passes by itself."""
 _LIMIT = re.compile(
-    r"(?:context length(?: is| of)?(?: only)?|max_model_len\D{0,10}|at most|maximum of|tokens allowed|n_ctx"
-    r"|must be <=|must have less than|limit(?= \d+, requested))\W{0,4}(\d{3,8})|(\d{3,8}) maximum",
+    r"(?:context (?:length|size)(?: is| of)?(?: only)?|max_model_len\D{0,10}|at most|maximum of"
+    r"|tokens allowed|n_ctx|must be <=|must have less than|limit(?= \d+, requested))\W{0,4}"
+    r"(\d{1,3}(?:,\d{3})+|\d{3,8})|(\d{3,8}) maximum",
     re.I,
 )
 _TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
@@ -237,7 +238,7 @@ def is_too_long(status: int | None, text: str) -> bool:
 def context_limit(text: str) -> int | None:
     """The tokens that a model takes by what an error says, if it does."""
     match = _LIMIT.search(text)
-    return int(match[1] or match[2]) if match else None
+    return int((match[1] or match[2]).replace(",", "")) if match else None
 
 
 def rejection(status: int, content: bytes, reason: str) -> JudgeError:

@@ -88,6 +88,11 @@ class Reply:
     """Parameters of ours that the endpoint does not take: it answered with its own."""
 
     @property
+    def tokens_read(self) -> int:
+        """The tokens of the question, at the most: some count those from a cache in, some beside it."""
+        return self.prompt_tokens + self.cached_tokens
+
+    @property
     def says_what_it_took(self) -> bool:
         """Whether the tokens of the question are reported, and those of what was generated."""
         generated = self.text or self.refusal or self.finish in ("length", "tool_calls")

@@ -28,6 +28,8 @@ _REFUSAL = re.compile(
 )
 UNSURE = 0.01
 """Share of the mass of all labels that is left out of a probability where it may be of several."""
+UNTOLD = 0.05
+"""Share of all mass that other labels may have without a word, where none of them is told."""
 QUOTE_LENGTH = 200
 MOST_CITED = 32
 EVENT = {"type": "integer", "minimum": 0, "maximum": 99_999}
@@ -178,8 +180,9 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
 
     At the token where the label begins: the mass of the tokens that begin it and no other label, as a share
     of the mass of all that begin a label. None too where no such token begins this label, where more than
-    `UNSURE` of the mass may be its or another's (`1` of 1 and 10), and where no rival of its token is told:
-    the one label with a mass would always have the probability 1.
+    `UNSURE` of the mass may be its or another's (`1` of 1 and 10), and where no rival of its token is told,
+    or none that begins another label (`yes`, `Yes`) while more than `UNTOLD` of all mass is not: the one
+    label with a mass would always have the probability 1.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -193,7 +196,7 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
 def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
     if all(text == token.text for text, _ in token.rivals):
         return None
-    own = others = unsure = 0.0
+    own = others = unsure = rest = 0.0
     for text, logprob in {token.text: token.logprob, **dict(token.rivals)}.items():
         start = text.strip(" \t\n\"'").casefold()
         fits = [name for name in labels if start and name.casefold().startswith(start)]
@@ -204,7 +207,10 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
             unsure += mass
         elif fits:
             others += mass
-    is_known = own > 0 and unsure <= UNSURE * (own + others + unsure)
+        else:
+            rest += mass
+    is_told = others > 0 or own + unsure + rest >= 1 - UNTOLD
+    is_known = own > 0 and is_told and unsure <= UNSURE * (own + others + unsure)
     return min(1.0, own / (own + others)) if is_known else None
 
 

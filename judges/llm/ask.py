@@ -173,6 +173,8 @@ class Asker:
     """Questions given up after all repetitions."""
     enough: int = 0
     """The most tokens that an answer had which was cut off with fewer: those after it have them at once."""
+    is_cutting: bool | None = None
+    """Whether the endpoint cuts questions off without a word; None until one looks so."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -253,13 +255,23 @@ class Asker:
         before = replace(self.context)
         try:
             reply = await self._reply(question, outcome)
-            read = reply.prompt_tokens + reply.cached_tokens
-            if self.context.is_cut(question, read):
+            if await self._is_cut(question, reply, outcome):
+                read = reply.tokens_read
                 raise ContextTooSmall(f"the endpoint read {read} tokens of a longer question", read)
             return reply
         except ContextTooSmall as error:
             self.context.learn(question if before.limit is None else piece.question, error.limit, before)
             raise
+
+    async def _is_cut(self, question: Question, reply: Reply, outcome: Outcome) -> bool:
+        """Whether an endpoint cut a question off. The first that looks so is asked once more: an endpoint
+        that counts only what it had not cached says another number then, and is believed from then on."""
+        if self.is_cutting is False or not self.context.is_cut(question, reply.tokens_read):
+            return False
+        if self.is_cutting is None:
+            more = await self._reply(question, outcome)
+            self.is_cutting = more.tokens_read == reply.tokens_read
+        return self.is_cutting
 
     async def _reply(self, question: Question, outcome: Outcome) -> Reply:
         failures = 0

@@ -19,8 +19,9 @@ SHORTEST = 512
 """Tokens of the shortest context; an endpoint that says it read fewer does not count them."""
 MUCH = 0.65
 """Share of the estimate from which on no word has to be counted."""
-_WORD = re.compile(r"[A-Za-z]+|[0-9]+")
-"""A run of letters or of digits: one token or more, for no vocabulary joins two of them."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z'\u0080-\U0010ffff]*|[0-9]+")
+"""A run of letters or of digits: one token or more, for no vocabulary joins two of them. What is not
+ASCII belongs to the run (`für`, `không`), and so do apostrophes: ` don't` is one token."""
 
 
 def estimate(text: str) -> int:

@@ -11,7 +11,6 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
 
 from ...schemas import Codebook, Rating, Trajectory, canonical_json
 from ...schemas.codebook import Views
@@ -209,6 +208,7 @@ class TrajectoryReader:
 
 
 def _prior_rating(rating: Rating) -> PriorRating:
+    names = rating.external.get("left_out")  # anything, where it was made elsewhere
     return PriorRating(
         rater=rating.rater,
         rater_version=rating.rater_version,
@@ -220,5 +220,5 @@ def _prior_rating(rating: Rating) -> PriorRating:
         repeat=rating.repeat,
         label=rating.label,
         rest={name: getattr(rating, name) for name in REST},
-        left_out=tuple(map(str, cast("list[object]", rating.external.get("left_out", [])))),
+        left_out=tuple(one for one in names if isinstance(one, str)) if isinstance(names, list) else (),
     )

@@ -7,7 +7,6 @@ is not rated again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -231,7 +230,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
             repeat=row["repeat"],
             label=row["label"],
             rest={key: row[key] for key in REST},
-            left_out=tuple(json.loads(row["left_out"] or "[]")),
+            left_out=tuple(name for name in row["left_out"] or () if name),
         )
         by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(rating)
     return by_name

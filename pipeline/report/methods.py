@@ -388,9 +388,9 @@ def _span(low: str, high: str) -> str:
     return low if low == high else f"from {low} to {high}"
 
 
-def _left_out(lists: Sequence[str] | None) -> str:
-    """The parameters that a judge's endpoint did not take, from JSON lists of them."""
-    names = sorted({name for text in lists or () if text for name in json.loads(text)})
+def _left_out(lists: Sequence[Sequence[str | None]] | None) -> str:
+    """The parameters that a judge's endpoint did not take, from lists of them."""
+    names = sorted({name for one in lists or () for name in one or () if name})
     return f"asked without {' and '.join(names)}, which its endpoint does not take" if names else ""
 
 

@@ -114,6 +114,20 @@ def test_a_judges_rate_says_on_how_many_units_it_failed_and_what_they_could_make
     )
 
 
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        ([1] * 20 + [-2] * 50 + [-3] * 20 + [0] * 10, "it failed on 20 of 100: its rate is 0.400 if none"),
+        ([1] * 20 + [-1] * 50 + [-3] * 20 + [0] * 10, "it failed on 20 of 50: its rate is 0.400 if none"),
+        ([-3] * 20 + [-2] * 5, "it failed on 20 of 25"),
+    ],
+)
+def test_a_judge_failed_on_so_many_of_the_units_that_it_was_asked_about(judge: list[int], words: str) -> None:
+    """What it found unclear counts among these; and without an answer it has no rate."""
+    reason = str(rate(Audit(np.full(len(judge), MISSING), np.array(judge))).reason)
+    assert words in reason and ("its rate" in words or reason.endswith(words))
+
+
 def test_without_human_labels_the_judges_rate_stands_uncorrected_beside_a_null() -> None:
     found = rate(Audit(np.full(100, MISSING), JUDGE))
     assert (found.judge_rate, found.rate, found.low) == (0.2, None, None)

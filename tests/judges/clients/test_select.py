@@ -242,6 +242,8 @@ def test_the_limit_of_a_context_is_taken_from_the_message(endpoint: Endpoint) ->
         (500, '{"error": {"message": "the request exceeds the available context size", "n_ctx": 4096}}'),
         (400, "The input token count (9000) exceeds the maximum number of tokens allowed (4096)."),
         (400, "The input (9000 tokens) is longer than the model's context length (4096 tokens)."),
+        (400, "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it"),
+        (400, "This model's maximum context length is 4,096 tokens. Your messages have 9,000 tokens."),
         (400, "prompt is too long: 9000 tokens > 4096 maximum"),
         (400, "Prompt contains 9000 tokens, too large for model with 4096 maximum context length"),
         (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 64 more"),
@@ -257,6 +259,18 @@ def test_a_question_that_is_too_long_is_known_in_the_words_of_any_server(
     with pytest.raises(ContextTooSmall) as small:
         ask(endpoint, "openai/judge")
     assert (small.value.limit, len(endpoint.asked)) == (4096, 1)
+
+
+def test_an_error_about_the_answers_length_does_not_say_that_the_question_is_too_long(
+    endpoint: Endpoint,
+) -> None:
+    """Its `context_window` was taken for that, and all questions after it for too long as well."""
+    text = (
+        "`max_tokens` must be less than or equal to `32`, the maximum value is less than the `context_window`"
+    )
+    endpoint.answer = lambda _: web.Response(text=text, status=400)
+    with pytest.raises(Rejected):
+        ask(endpoint, "openai/judge")
 
 
 def test_retry_after_is_read(endpoint: Endpoint) -> None:

@@ -181,6 +181,13 @@ def test_no_probability_is_made_up_where_much_of_the_mass_may_be_the_labels_or_a
     assert probability(("1", "5", "10"), "10", _10=0.6, _1=0.005, _5=0.2) == pytest.approx(0.75)
 
 
+def test_no_probability_is_made_up_where_only_other_spellings_of_the_label_are_told() -> None:
+    """The others may share the .2 that are not told."""
+    assert probability(("yes", "no"), "yes", yes=0.5, Yes=0.3) is None
+    assert probability(("yes", "no"), "yes", yes=0.6, Yes=0.39) == 1
+    assert probability(("yes", "no"), "yes", yes=0.5, Yes=0.3, no=0.1) == pytest.approx(8 / 9)
+
+
 def test_no_probability_is_made_up_where_the_endpoint_offers_none() -> None:
     (verdict,) = Choice(INITIATIVE).parse(Reply("yes"), ())
     assert verdict.probability is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,23 @@ def test_ratings_and_copies_of_them_say_which_parameter_the_endpoint_did_not_tak
         ("a", '["temperature"]'),
         ("b", '["temperature"]'),
     ]
+
+
+def test_a_rating_made_elsewhere_may_say_anything_of_what_was_left_out(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    store = fill(workspace)
+    unit = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")[0]
+    rating = {"trajectory": unit["trajectory_id"], "event": unit["event"], "codebook": "initiative"}
+    rating |= {"code": "initiative", "label": "no", "rater_kind": "llm", "rater_version": "1"}
+    values = ["temperature", None, {"a": 1}, [1, None]]
+    lines = [rating | {"rater": f"r{i}", "external": {"left_out": one}} for i, one in enumerate(values)]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    coaudit("ratings", "import", file)
+    with Endpoint().serving() as endpoint:
+        assert coaudit(*asked(endpoint)).json["errors"] == 0
+    assert "r3" in coaudit("report", "--format", "md").out
 
 
 @pytest.mark.slow
