@@ -32,10 +32,11 @@ _RESULTS = """
 _SESSIONS = """
     SELECT t.id, t.source, t.system, t.condition, hash(u.hash, t.started, t.ended) AS mark
     FROM trajectories t JOIN units u ON u.trajectory_id = t.id AND u.kind = 'trajectory'
-    WHERE t.started IS NOT NULL
+    WHERE t.started IS NOT NULL AND NOT (t.started = t.ended AND t.started LIKE '%T00:00:00%')
     QUALIFY count(*) OVER (PARTITION BY t.system, mark) > 1
 """
-"""Hash of what a session with times says and when, for those that share it with another one."""
+"""Hash of what a session with times says and when, for those that share it with another one. A day alone
+tells no runs apart."""
 
 _RESULTS_OF_SESSIONS = """
     SELECT trajectory_id AS id, sum(hash(seq, sub, status, error, states)) AS results

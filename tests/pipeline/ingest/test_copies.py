@@ -56,6 +56,11 @@ def test_sessions_of_several_logs_that_a_merged_one_has_too_are_told(tmp_path: P
     undated = written(tmp_path / "undated.jsonl", session("u1", "Go."))
     more = written(tmp_path / "undated too.jsonl", session("u2", "Go."), session("u3", "Stop."))
     assert take(store, undated, more).notes == [], "without times they may be other runs of the same"
+    days = [
+        written(tmp_path / f"day {n}.jsonl", session(f"d{n}", "Go.", "2026-01-03T00:00:00")) for n in "ab"
+    ]
+    written(tmp_path / "day b.jsonl", session("db", "Go.", "2026-01-03T00:00:00"), session("dc", "Stop."))
+    assert take(store, *days).notes == [], "a day alone tells no runs apart"
     alone = written(tmp_path / "z.jsonl", session("z1", "Go.", night), session("z2", "Wait.", night))
     assert take(store, alone, condition="another arm").notes == []
 
