@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from coaudit.pipeline.ingest.copies import repetitions
 from coaudit.pipeline.store import Store
 from tests.pipeline.stores import made, take
 
@@ -75,3 +78,20 @@ def test_of_many_logs_with_repeated_sessions_some_are_named(tmp_path: Path, stor
     notes = take(store, tmp_path / "logs").notes
     assert len(notes) == 6 and "1 session of it says to the word" in notes[0]
     assert notes[-1] == "2 more files have sessions that say to the word what those of others say"
+
+
+def test_that_many_logs_have_one_session_takes_time_as_their_number_does() -> None:
+    connection, number = duckdb.connect(), 4000
+    connection.execute(
+        f"""
+        CREATE TABLE trajectories AS SELECT n::VARCHAR AS id, n::VARCHAR AS source, 'x' AS system,
+            NULL::VARCHAR AS condition, '2026' AS started, '2026' AS ended FROM range({number}) r(n);
+        CREATE TABLE units AS SELECT id AS trajectory_id, 'trajectory' AS kind, 'h' AS hash FROM trajectories;
+        CREATE TABLE events AS SELECT id AS trajectory_id, 1 AS seq, 0 AS sub, 'succeeded' AS status,
+            NULL::VARCHAR AS error, NULL::VARCHAR AS states FROM trajectories;
+        """
+    )
+    start = time.process_time()
+    rows = repetitions(connection, [str(n) for n in range(number)])
+    assert (len(rows), {one.other for one in rows}) == (number - 1, {"0"})
+    assert time.process_time() - start < 1.5, "8 s as pairs"
