@@ -145,8 +145,8 @@ def served_game(value: JsonValue | Quarantined) -> Game | None:
         return None
     history = _object(value.get("record")).get("actionHistory")
     row: Json = {"record": {"actionHistory": history}, "created_at": value.get("created_at")}
-    made = _object(value.get("session")).get("created_at")
-    game = _game(str(value.get("id")), session_id, row, {"created_at": made}, {})
+    creation = _object(value.get("session")).get("created_at")
+    game = _game(str(value.get("id")), session_id, row, {"created_at": creation}, {})
     return game if isinstance(game, Game) else None
 
 
