@@ -61,10 +61,22 @@ class _State:
 
     def is_renumbered(self, trajectory: Trajectory) -> bool:
         """Whether the last event that was looked at has another number now, as where a span comes late that
-        began earlier."""
-        events = (event for event in reversed(trajectory.events) if not event.live_only)
-        there = next((event for event in events if event.seq <= self.seq), None)
+        began earlier, or other content."""
+        there = self._event_there(trajectory)
         return self.last is not None and (there is None or _content(there) != _content(self.last))
+
+    def goes_on_in(self, trajectory: Trajectory) -> bool:
+        """Whether a trajectory has the last event that was looked at in its place, maybe with more text, as
+        where an answer is written bit by bit."""
+        there, last = self._event_there(trajectory), self.last
+        if not last or not there or not last.text or not self.is_renumbered(trajectory):
+            return not self.is_renumbered(trajectory)
+        is_alike = (there.actor, there.kind) == (last.actor, last.kind)
+        return is_alike and (there.text or "").startswith(last.text)
+
+    def _event_there(self, trajectory: Trajectory) -> Event | None:
+        events = (event for event in reversed(trajectory.events) if not event.live_only)
+        return next((event for event in events if event.seq <= self.seq), None)
 
     def restart(self) -> None:
         """Have all events looked at again, without what was raised before."""
@@ -106,26 +118,27 @@ class Alerts:
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at messages that have gone unanswered for too long."""
+        ids = {trajectory.id for trajectory in trajectories}
         for trajectory in trajectories:
-            self._prepare(trajectory)
+            self._prepare(trajectory, ids)
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
         for key, state in self._states.items():
             self._alert_if_unanswered(key, state)
 
-    def _prepare(self, trajectory: Trajectory) -> None:
+    def _prepare(self, trajectory: Trajectory, ids: Collection[str]) -> None:
         """Make its state. One that goes on with another goes on from there: a chat that names no id gets
-        another one as it grows."""
+        another one as it grows. What nothing goes on with is no more, unless it is among `ids`, elsewhere."""
         place = trajectory.source, trajectory.native_id
         if trajectory.id not in self._states:
-            before = self._states.get(self._ids.get(place, ""))
-            if before is None or before.is_renumbered(trajectory):
-                self._states[trajectory.id] = _State(trajectory.native_id)
-            else:
-                self._states[trajectory.id] = self._states.pop(self._ids[place])
-        elif self._states[trajectory.id].is_renumbered(trajectory):
+            previous = self._ids.get(place, "")
+            before = None if previous in ids else self._states.pop(previous, None)
+            goes_on = before is not None and before.goes_on_in(trajectory)
+            self._states[trajectory.id] = before if before and goes_on else _State(trajectory.native_id)
+        if self._states[trajectory.id].is_renumbered(trajectory):
             self._states[trajectory.id].restart()
+        self._states[trajectory.id].native_id = trajectory.native_id
         self._ids[place] = trajectory.id
 
     def _halting_texts(self, trajectories: Sequence[Trajectory]) -> set[str]:

@@ -129,6 +129,8 @@ class Sink:
         self.storing_seconds: dict[str, float] = {}
         """Path of a source -> its share, by events, of the time that the last transaction with it took, where
         that is more than the rests between transactions make up for."""
+        self._event_counts: dict[str, int] = {}
+        """Path -> events of all sources that were stored since what is derived was refreshed."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory in the next transaction, in place of what waits under its id."""
@@ -212,19 +214,17 @@ class Sink:
             changes, self._changes = self._changes, Changes()
         if not changes:
             return []
-        start = time.monotonic()
         with self._pace_writes():
-            trajectories = self._store(changes)
-        self._note_shares(changes, time.monotonic() - start)
-        return trajectories
+            return self._store(changes)
 
     def _note_shares(self, changes: Changes, seconds: float) -> None:
-        """Share the time of a transaction among the sources that it stored."""
-        counts = {
-            path: sum(len(one.events) for one in some) for path, (_, some) in changes.read_sources.items()
-        }
+        """Share the time of a transaction among the sources that it stored. What it derives is of all that
+        was stored since that was done last."""
+        sources = changes.read_sources.items()
+        counts = {path: sum(len(one.events) for one in some) for path, (_, some) in sources}
+        self._event_counts |= counts
         live_count = sum(len(one.events) for one, _ in changes.heard_trajectories.values())
-        total = max(1, sum(counts.values()) + live_count)
+        total = max(1, sum(self._event_counts.values()) + live_count)
         excess = seconds if seconds > LONGEST_REST / (PACE_FACTOR - 1) else 0.0
         self.storing_seconds |= {path: excess * count / total for path, count in counts.items()}
 
@@ -235,6 +235,7 @@ class Sink:
         with self._pace_writes(), self.store.writing() as connection:
             self.store.catch_up(connection)
         self._derive_at = math.inf
+        self._event_counts.clear()
 
     def compare(self, *, last: bool = False) -> None:
         """Note which logs go on with sessions of others, as rotated ones do, once all is derived; at the
@@ -274,6 +275,7 @@ class Sink:
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:
+            start = time.monotonic()  # not when it began to wait for another process
             # Whoever forgets something after this takes out what is stored here.
             left_out = read_exclusions(self.store.workspace)
             changes = changes.without(left_out)
@@ -303,6 +305,9 @@ class Sink:
             if changes.moment:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.moment])
+        self._note_shares(changes, time.monotonic() - start)
+        if due:
+            self._event_counts.clear()
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
         self._live_digests |= {t.id: digest(t) for t in trajectories if merge.is_heard(t)}
         while len(self._live_digests) > REMEMBERED:

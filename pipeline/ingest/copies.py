@@ -32,10 +32,11 @@ _RESULTS = """
 _SESSIONS = """
     SELECT t.id, t.source, t.system, t.condition, hash(u.hash, t.started, t.ended) AS mark
     FROM trajectories t JOIN units u ON u.trajectory_id = t.id AND u.kind = 'trajectory'
-    WHERE t.started IS NOT NULL
+    WHERE t.started IS NOT NULL AND NOT (t.started = t.ended AND t.started LIKE '%T00:00:00%')
     QUALIFY count(*) OVER (PARTITION BY t.system, mark) > 1
 """
-"""Hash of what a session with times says and when, for those that share it with another one."""
+"""Hash of what a session with times says and when, for those that share it with another one. A day alone
+tells no runs apart."""
 
 _RESULTS_OF_SESSIONS = """
     SELECT trajectory_id AS id, sum(hash(seq, sub, status, error, states)) AS results
@@ -87,19 +88,23 @@ def repetitions(
             alike AS (
                 SELECT source, system, condition, mark, results, count(*) AS n
                 FROM sessions JOIN results USING (id) GROUP BY ALL),
+            scoped AS (
+                SELECT *, source {AMONG} AS is_new, unnest(['', 'of ' || coalesce(condition, '')]) AS scope
+                FROM alike),
+            firsts AS (
+                SELECT system, mark, results, scope, is_new, min(source) AS source FROM scoped GROUP BY ALL),
             elsewhere AS (
                 SELECT a.source, min(b.source) AS other, a.n
-                FROM alike a JOIN alike b
-                    ON (b.system, b.mark, b.results) = (a.system, a.mark, a.results)
+                FROM scoped a JOIN firsts b
+                    ON (b.system, b.mark, b.results, b.scope) = (a.system, a.mark, a.results, a.scope)
                     AND a.source <> b.source
-                WHERE a.source {AMONG} AND (b.source < a.source OR NOT b.source {AMONG})
-                    AND (NOT a.source {AMONG} OR a.condition IS NOT DISTINCT FROM b.condition)
+                WHERE a.is_new AND (b.source < a.source OR NOT b.is_new)
+                    AND (a.scope <> '') = (a.source {AMONG})
                 GROUP BY a.source, a.condition, a.mark, a.results, a.n)
         SELECT source, min(other), count(DISTINCT other), sum(n)::BIGINT
         FROM elsewhere GROUP BY source ORDER BY source
     """
-    names = texts(sources)
-    rows = execute(connection, query, [names, names, texts(apart)]).fetchall()
+    rows = execute(connection, query, [texts(sources), texts(apart)]).fetchall()
     return [Repetition(*row) for row in rows]
 
 

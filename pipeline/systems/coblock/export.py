@@ -145,7 +145,8 @@ def served_game(value: JsonValue | Quarantined) -> Game | None:
         return None
     history = _object(value.get("record")).get("actionHistory")
     row: Json = {"record": {"actionHistory": history}, "created_at": value.get("created_at")}
-    game = _game(str(value.get("id")), session_id, row, {}, {})
+    creation = _object(value.get("session")).get("created_at")
+    game = _game(str(value.get("id")), session_id, row, {"created_at": creation}, {})
     return game if isinstance(game, Game) else None
 
 
@@ -164,7 +165,14 @@ def other_saves(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
         for number, near in _near(games, numbers):
             uid = _first_block(games[number])
             others = dict.fromkeys([*near, *(resumed[session, uid] if uid else ())])
-            yield number, [n for n in others if n != number and _is_beginning(games[number], games[n])]
+            yield number, [n for n in others if n != number and _may_be_one(games[number], games[n])]
+
+
+def _may_be_one(one: Game, other: Game) -> bool:
+    """Whether one history is the beginning of the other, and their sessions are not of two servers, which
+    number them alike but made them at different times (to the second, since exports print other digits)."""
+    times = {text[:19] for game in (one, other) if isinstance(text := game.session.get("created_at"), str)}
+    return len(times) < 2 and _is_beginning(one, other)
 
 
 def _first_block(game: Game) -> str:

@@ -112,6 +112,26 @@ async def test_a_session_that_grows_under_another_id_raises_nothing_again() -> N
     assert await alerts(looks[0], other) == [("halting_message", 0), ("halting_message", 1)]
 
 
+async def test_a_chat_without_an_id_whose_answer_is_written_bit_by_bit_raises_nothing_again() -> None:
+    call = says("Please stop editing.")
+    texts = ("Let me", "Let me see", "Let me see that.")
+    looks = [trajectory(call, says(text, "a")).model_copy(update={"id": text}) for text in texts]
+    assert await alerts(*looks) == [("halting_message", 0)]
+    corrected = trajectory(says("Can you help?"), says("Yes.", "a")).model_copy(update={"id": "t1"})
+    assert await alerts(trajectory(says("Helo?")), corrected, wait=0.01) == [], "the first is no more"
+
+
+async def test_a_session_that_begins_as_the_one_whose_place_it_takes_is_another() -> None:
+    """As where the newest session of a log without ids stands first."""
+    call, answer = says("Please stop editing."), says("Yes.", "a")
+    raised: list[dict[str, Any]] = []
+    watch = Alerts(raised.append, 60.0, halts)
+    await watch([trajectory(call, answer)])
+    new = trajectory(call, answer, acts("A")).model_copy(update={"id": "new"})
+    await watch([new, trajectory(call, answer).model_copy(update={"native_id": "t:2"})])
+    assert [alert["trajectory"] for alert in raised] == ["t", "new"]
+
+
 async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

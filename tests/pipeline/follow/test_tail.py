@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -397,6 +399,31 @@ def test_a_log_that_takes_long_to_store_is_read_less_often_and_counts_as_growing
     tail.settle()
     tail.sink.flush()
     assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+def test_a_short_log_pays_neither_for_waiting_nor_for_what_is_derived_of_others(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that held the database for 10 s, or a long session, kept short logs unread for 40 s."""
+    monkeypatch.setattr(sink, "LONGEST_REST", 0.0)
+    store, writing = tail.sink.store, tail.sink.store.writing
+    short, long = (tmp_path / "results" / name for name in ("short.jsonl", "long.jsonl"))
+    talk("long", *["one"] * 99, log=long)
+    look(tail)
+
+    @contextmanager
+    def late_writing() -> Iterator[duckdb.DuckDBPyConnection]:
+        time.sleep(0.5)
+        with writing() as connection:
+            yield connection
+
+    monkeypatch.setattr(store, "writing", late_writing)
+    talk("short", "one", log=short)
+    tail.look()
+    start = time.monotonic()
+    tail.sink.flush()
+    seconds = time.monotonic() - start - 0.5
+    assert 0 < tail.sink.storing_seconds[str(short)] <= seconds / 50
 
 
 def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:

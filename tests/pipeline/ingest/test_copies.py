@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from coaudit.pipeline.ingest.copies import repetitions
 from coaudit.pipeline.store import Store
 from tests.pipeline.stores import made, take
 
@@ -56,6 +59,11 @@ def test_sessions_of_several_logs_that_a_merged_one_has_too_are_told(tmp_path: P
     undated = written(tmp_path / "undated.jsonl", session("u1", "Go."))
     more = written(tmp_path / "undated too.jsonl", session("u2", "Go."), session("u3", "Stop."))
     assert take(store, undated, more).notes == [], "without times they may be other runs of the same"
+    days = [
+        written(tmp_path / f"day {n}.jsonl", session(f"d{n}", "Go.", "2026-01-03T00:00:00")) for n in "ab"
+    ]
+    written(tmp_path / "day b.jsonl", session("db", "Go.", "2026-01-03T00:00:00"), session("dc", "Stop."))
+    assert take(store, *days).notes == [], "a day alone tells no runs apart"
     alone = written(tmp_path / "z.jsonl", session("z1", "Go.", night), session("z2", "Wait.", night))
     assert take(store, alone, condition="another arm").notes == []
 
@@ -70,3 +78,20 @@ def test_of_many_logs_with_repeated_sessions_some_are_named(tmp_path: Path, stor
     notes = take(store, tmp_path / "logs").notes
     assert len(notes) == 6 and "1 session of it says to the word" in notes[0]
     assert notes[-1] == "2 more files have sessions that say to the word what those of others say"
+
+
+def test_that_many_logs_have_one_session_takes_time_as_their_number_does() -> None:
+    connection, number = duckdb.connect(), 4000
+    connection.execute(
+        f"""
+        CREATE TABLE trajectories AS SELECT n::VARCHAR AS id, n::VARCHAR AS source, 'x' AS system,
+            NULL::VARCHAR AS condition, '2026' AS started, '2026' AS ended FROM range({number}) r(n);
+        CREATE TABLE units AS SELECT id AS trajectory_id, 'trajectory' AS kind, 'h' AS hash FROM trajectories;
+        CREATE TABLE events AS SELECT id AS trajectory_id, 1 AS seq, 0 AS sub, 'succeeded' AS status,
+            NULL::VARCHAR AS error, NULL::VARCHAR AS states FROM trajectories;
+        """
+    )
+    start = time.process_time()
+    rows = repetitions(connection, [str(n) for n in range(number)])
+    assert (len(rows), {one.other for one in rows}) == (number - 1, {"0"})
+    assert time.process_time() - start < 1.5, "8 s as pairs"
