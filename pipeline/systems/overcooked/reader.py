@@ -14,6 +14,7 @@ else the file's name says who is who.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -38,6 +39,10 @@ NO_TURNS = "no timestep of the log can be read"
 """Why nothing is known of a run but its completed actions and its result."""
 LOOK = 64 * 1024
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
+KEYS = frozenset({"total_timestamp", "total_order_finished"})
+"""Of these a log has one."""
+HEAD = 10
+"""Lines of a file of several logs among which one can be read."""
 MAX_ERROR = 500
 """Characters; a format error quotes the whole prompt."""
 _TIME = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_"
@@ -57,7 +62,7 @@ def recognises(path: Path) -> bool:
         look = file.read(LOOK)
         file.seek(max(file.tell(), path.stat().st_size - LOOK))
         look += file.read(LOOK)
-    return b'"total_timestamp"' in look or b'"total_order_finished"' in look
+    return any(f'"{key}"'.encode() in look for key in KEYS)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -72,8 +77,12 @@ def _logs(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
     if isinstance(value, list) and value:
         yield from enumerate(value, start=1)
         return
-    lines = list(json_lines(path)) if isinstance(value, Quarantined) else []
-    yield from lines if len(lines) > 1 and isinstance(lines[0][1], dict) else [(None, value)]
+    lines = json_lines(path) if isinstance(value, Quarantined) else iter(())
+    head = list(itertools.islice(lines, HEAD))
+    if any(isinstance(line, dict) and not KEYS.isdisjoint(line) for _, line in head):
+        yield from itertools.chain(head, lines)
+    else:
+        yield None, value
 
 
 def _run(
@@ -88,7 +97,8 @@ def _run(
         return
     for reason in log.bad:
         yield Quarantined(source=str(path), line=number, reason=reason)
-    name = path.stem if number is None else f"{path.stem}:{number}"
+    # A file of one run may get more.
+    name = path.stem if number in (None, 1) else f"{path.stem}:{number}"
     yield quarantine_failure(lambda: _trajectory(path, name, log, options), str(path), number)
 
 

@@ -255,10 +255,29 @@ def test_runs_in_one_file_are_a_run_each_and_a_bad_one_costs_itself_alone(tmp_pa
     first, bad, last = reader.read(path, ReadOptions())
     assert isinstance(bad, Quarantined) and bad.line == 2 and "total_action_list" in bad.reason
     for run, number, alone in ((first, 1, read(GOOD)), (last, 3, read(PEOPLE))):
-        assert isinstance(run, Trajectory) and run.native_id == f"all:{number}" and run.id != alone.id
+        assert isinstance(run, Trajectory) and run.id != alone.id
+        assert run.native_id == ("all" if number == 1 else f"all:{number}")
         assert [event.text for event in run.events] == [event.text for event in alone.events]
         values = [[(one.name, one.value) for one in of.outcomes] for of in (run, alone)]
         assert values[0] == values[1]
+
+
+def test_a_file_of_one_run_that_gets_another_keeps_it(tmp_path: Path) -> None:
+    path, lines = tmp_path / "all.jsonl", [json.dumps(json.loads(GOOD.read_text(encoding="utf-8")))] * 2
+    path.write_text(lines[0])
+    alone = read(path)
+    path.write_text("\n".join(lines))
+    first, second = reader.read(path, ReadOptions())
+    assert isinstance(first, Trajectory) and isinstance(second, Trajectory)
+    assert first.id == alone.id != second.id
+
+
+def test_a_first_line_that_is_cut_off_costs_itself_alone(tmp_path: Path) -> None:
+    path, line = tmp_path / "all.jsonl", json.dumps(json.loads(GOOD.read_text(encoding="utf-8")))
+    path.write_text("\n".join([line[:-50], line, line]))
+    bad, *runs = reader.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and bad.line == 1
+    assert [isinstance(run, Trajectory) and run.native_id for run in runs] == ["all:2", "all:3"]
 
 
 def test_a_log_without_timesteps_has_a_start_and_no_last_timestep(tmp_path: Path) -> None:
