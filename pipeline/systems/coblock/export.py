@@ -171,7 +171,8 @@ def other_saves(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
 def _may_be_one(one: Game, other: Game) -> bool:
     """Whether one history is the beginning of the other, and their sessions are not of two servers, which
     number them alike but made them at different times (to the second, since exports print other digits)."""
-    times = {text[:19] for game in (one, other) if isinstance(text := game.session.get("created_at"), str)}
+    moments = (_seconds(game.session.get("created_at")) for game in (one, other))
+    times = {int(moment) for moment in moments if moment is not None}
     return len(times) < 2 and _is_beginning(one, other)
 
 
@@ -184,7 +185,7 @@ def _first_block(game: Game) -> str:
 def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
     """The index of each of these games with the indices of those that may have been made within TOGETHER of
     it."""
-    moments = [(time, number) for number in numbers if (time := _time(games[number])) is not None]
+    moments = [(time, number) for number in numbers if (time := _seconds(games[number].created)) is not None]
     rest = sorted(set(numbers) - {number for _, number in moments})
     moments.sort()
     times = [time for time, _ in moments]
@@ -201,11 +202,10 @@ def _is_beginning(one: Game, other: Game) -> bool:
     return long[: len(short)] == short
 
 
-def _time(game: Game) -> float | None:
-    """When a record was made (Unix seconds); a time without a zone is UTC, as in its events, on every
-    machine."""
+def _seconds(time: JsonValue) -> float | None:
+    """Unix seconds of a time; one without a zone is UTC, as in the events, on every machine."""
     try:
-        moment = datetime.fromisoformat(game.created or "")
+        moment = datetime.fromisoformat(time if isinstance(time, str) else "")
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

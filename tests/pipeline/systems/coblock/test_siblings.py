@@ -43,6 +43,11 @@ def test_sessions_that_two_servers_number_alike_are_two(tmp_path: Path) -> None:
     assert list(map(siblings, paths)) == [[], []]
     again = [save(tmp_path / "one" / str(n) / "save.json", n, 2 * n, times[0]) for n in range(2)]
     assert list(map(siblings, again)) == [[again[1]], [again[0]]]
+    same = ("2026-02-01T09:00:01.5Z", "2026-02-01T03:00:01.5-06:00")
+    zones = [save(tmp_path / "zone" / str(n) / "a.json", n, 2 * n, made) for n, made in enumerate(same)]
+    assert list(map(siblings, zones)) == [[zones[1]], [zones[0]]], (
+        "one moment, as servers of two zones print it"
+    )
 
 
 def test_each_file_is_read_once_for_all_however_many_names_there_are(
