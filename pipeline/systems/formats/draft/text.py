@@ -34,6 +34,7 @@ UNTIMED = (
 BOLD = r"^(?:-{3,}[ \t]*\n\s*_?|_)\*\*(?P<speaker>" + _NAME + r")\*\*_?[ \t]*$"
 """A name in bold below a line of dashes (Cursor), or in bold italics (SpecStory). Headings in what an agent
 says look like that, too, so somebody must be known by their name, and other marks come first."""
+_BETWEEN_TURNS = r"(?:\|EOM\||<(?:SEP|sep|EOS|eos|EOT|eot)>|\[SEP\])"
 PATTERNS = (
     r"^(?:(?:\d+|(?<=\n\n)[^\n]+)[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n"
     r"(?:<v(?:\.[\w.]+)? )?(?P<speaker>" + _NAME + r")(?:>|:)[ \t]*",
@@ -63,7 +64,13 @@ PATTERNS = (
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*：[ \t]*",
     # In one line, with a mark between turns (MathDial)
-    r"(?:\A|\|EOM\||<(?:SEP|sep|EOS|eos|EOT|eot)>|\[SEP\])[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
+    r"(?:^(?=[^\n]*"
+    + _BETWEEN_TURNS
+    + ")|"
+    + _BETWEEN_TURNS
+    + r")[ \t]*(?P<speaker>"
+    + _NAME
+    + r")[ \t]*:[ \t]*",
     r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
     r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
     BOLD,

@@ -2894,6 +2894,15 @@ def test_turns_in_one_line_with_a_mark_between_them_are_apart(tmp_path: Path) ->
     assert [talk.events[3].text for talk in talks] == [f"Since. {n}" for n in range(3)]
 
 
+def test_each_line_of_turns_with_a_mark_between_them_begins_with_who_speaks(tmp_path: Path) -> None:
+    lines = (
+        "|EOM|".join((f"Teacher: Why {n}?", f"Ayisha: Since {n}.", f"Teacher: Well {n}.")) for n in range(3)
+    )
+    (talk,) = read_by_draft(as_text(tmp_path / "talks.txt", "Talks\n" + "\n".join(lines)))
+    said = [event.text for event in talk.events if event.actor == "Teacher"]
+    assert said == [text for n in range(3) for text in (f"Why {n}?", f"Well {n}.")]
+
+
 def test_keys_with_a_colon_below_headings_are_said_there(tmp_path: Path) -> None:
     turns = [(name, sentence(n)) for n in range(4) for name in ("Human", "AI")]
     text = "".join(f"=== {name} ===\n{said}\nimport:json\nfrom:os\n" for name, said in turns)
