@@ -547,7 +547,8 @@ def _places(survey: Survey) -> list[str]:
 
 
 def _set_turns(guess: Guess, survey: Survey) -> None:
-    """Set that records are turns of sessions, and the time of one, where they are and it can be read."""
+    """Set that records are turns of sessions, and the time of one, where they are and it can be read, or
+    their numbers tell the order."""
     if guess.native_id or survey.sides:
         return
     times = fields_named(survey.paths, NAMES["time"], depth=0)
@@ -557,7 +558,9 @@ def _set_turns(guess: Guess, survey: Survey) -> None:
         field = texts[0]
         formats = time_formats(value_at(record, field.path) for record in survey.records)
         if len(formats) != 1:
-            return
+            field, formats = None, []
+            if not any(one.has_only("number") for one in fields_named(survey.paths, NAMES["seq"], depth=0)):
+                return
     when = None if field is None else field.path
     some = calls.calls_in(survey, str(guess.at), guess.reply)
     if session := session_of_turns(survey, some, when, "".join(formats)):

@@ -253,6 +253,19 @@ def test_records_that_are_no_turns_are_sessions_each(
     assert len(runs) == SESSIONS * TURNS
 
 
+@pytest.mark.parametrize("when", ["0{session}/02/2026 10:0{turn}", "1{session}:0{turn}:00"])
+def test_turns_with_numbers_need_no_time_that_is_read(tmp_path: Path, when: str) -> None:
+    def numbered(session: int, turn: int) -> Record:
+        messages = [user(session, turn), answer(session, turn)]
+        time = when.format(session=session + 1, turn=turn)
+        return {"session_id": f"s{session}", "timestamp": time, "turn": turn, "messages": messages}
+
+    oldest_first = exported(numbered)[::-1]
+    assert talks(read_by_draft(as_lines(tmp_path / "talks.jsonl", oldest_first))) == WHOLE[::-1]
+    newest_first = exported(numbered)
+    assert len(read_by_draft(as_lines(tmp_path / "newest.jsonl", newest_first))) == SESSIONS * TURNS
+
+
 def test_turns_with_a_time_of_a_known_format_come_in_its_order(tmp_path: Path) -> None:
     def turn(session: int, turn: int) -> Record:
         when = f"2{session}.01.2026 10:0{turn}:00"
