@@ -49,7 +49,7 @@ from .names import (
 )
 from .records import distinct_records, events_of, sessions_of, value_at
 from .result import Guess
-from .scores import scores_in
+from .scores import Scores, scores_in
 from .sessions import TALKS, growing_session, session_ids, session_of_turns, with_project
 from .shapes import (
     dialect_counts,
@@ -184,14 +184,21 @@ def _is_table(survey: Survey) -> bool:
     return has_text and any(session_ids(survey, one.path) for one in speakers)
 
 
+def _is_talk(scores: Scores, survey: Survey) -> bool:
+    """Whether what looks like scores is what several say to each other: texts, mostly with names twice."""
+    values = [survey.paths[f"{scores.at}[].{value}"] for value in scores.values]
+    if not all(value.has_only("text") and is_utterance(value) for value in values):
+        return False
+    lists = [items for record in survey.records if isinstance(items := value_at(record, scores.at), list)]
+    names = [[str(value_at(item, scores.name)) for item in items] for items in lists if items]
+    return sum(len(set(own)) < len(own) for own in names) > len(names) / 2
+
+
 def _lists(survey: Survey) -> list[tuple[float, str]]:
     """(score as a list of turns, path) of the lists of objects, without lists in lists, a model's replies and
     a session's scores."""
     candidates, scores = [], scores_in(survey)
-    values = [] if scores is None else [survey.paths[f"{scores.at}[].{value}"] for value in scores.values]
-    # What several say to each other may have such a name.
-    are_texts = all(value.has_only("text") and is_utterance(value) for value in values)
-    scores_at = None if scores is None or are_texts else scores.at
+    scores_at = None if scores is None or _is_talk(scores, survey) else scores.at
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts

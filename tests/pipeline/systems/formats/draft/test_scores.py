@@ -10,7 +10,7 @@ import pytest
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
-from tests.pipeline.systems.formats.shapes import as_json, sentence
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 
 
 def trace(number: int, **more: Any) -> dict[str, Any]:
@@ -165,3 +165,16 @@ def test_what_differs_between_the_traces_of_a_session_is_no_tag_of_it(tmp_path: 
     ]
     runs = read_by_draft(as_json(tmp_path / "traces.json", traces))
     assert [(run.tags, run.task) for run in runs] == [({"userId": f"u{n}"}, None) for n in range(2)]
+
+
+def test_scores_that_are_comments_alone_are_no_talk(tmp_path: Path) -> None:
+    """What is said is the question and its answer beside them."""
+
+    def row(n: int) -> dict[str, Any]:
+        scores = [{"name": name, "value": f"The {name} of {sentence(n)}"} for name in ("reason", "advice")]
+        return {"id": f"r{n}", "input": sentence(n), "output": sentence(n + 10), "scores": scores}
+
+    runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", [row(n) for n in range(6)]))
+    assert [[event.text for event in run.events] for run in runs] == [
+        [sentence(n), sentence(n + 10)] for n in range(6)
+    ]
