@@ -44,6 +44,10 @@ SETTLING = 0.05
 GROWTH = 4
 """The factor by which the token limit of an answer that was cut off grows."""
 
+NOISE = 0.01
+"""Share by which an endpoint may count one question otherwise the next time, as where a template names the
+time; what a cache saves is more."""
+
 
 class Stopped(JudgeError):
     """The run ends; what is not yet asked stays unasked."""
@@ -270,7 +274,8 @@ class Asker:
             return False
         if self.is_cutting is None:
             more = await self._reply(question, outcome)
-            self.is_cutting = more.tokens_read == reply.tokens_read
+            is_same = abs(more.tokens_read - reply.tokens_read) <= NOISE * reply.tokens_read
+            self.is_cutting = is_same and self.is_cutting is not False
         return self.is_cutting
 
     async def _reply(self, question: Question, outcome: Outcome) -> Reply:
