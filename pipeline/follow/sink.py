@@ -176,6 +176,11 @@ class Sink:
             self._changes.quarantined.setdefault(source, []).extend(fresh)
             self._bad_counts[source] += len(fresh)
 
+    def ids_of(self, path: str) -> tuple[str, ...]:
+        """The trajectories that a source gave when it was stored last."""
+        source = self._read_sources.get(path)
+        return source.trajectory_ids if source else ()
+
     @property
     def quarantined(self) -> int:
         """How many pieces of what was followed could not be read."""
