@@ -354,6 +354,27 @@ def test_a_server_that_counts_only_what_it_had_not_cached_is_not_taken_for_one_t
     assert (one.context.limit, len(asked)) == (None, len(units) + 1)
 
 
+def test_of_questions_in_flight_that_look_cut_one_is_asked_once_more() -> None:
+    """Each was: of 380 units, 116 were paid for twice, and those at a limit of requests were not rated."""
+    asked: list[Question] = []
+
+    async def complete(question: Question) -> Reply:
+        tokens = 1 if question in asked else 1500
+        asked.append(question)
+        await asyncio.sleep(0.001)
+        return Reply("no", prompt_tokens=tokens, completion_tokens=1)
+
+    one = asker(complete)
+    log = team(*(("human", f"Please add chart {i}. {f'word{i} ' * 3000}") for i in range(5)))
+    units = list(cut(log, one.judge.codebook))[1:]
+
+    async def all_at_once() -> list[Outcome]:
+        return await asyncio.gather(*(one.ask(Case(unit, "mark")) for unit in units))
+
+    labels = {outcome.verdicts[0].label for outcome in asyncio.run(all_at_once())}
+    assert (labels, len(asked)) == ({"no"}, len(units) + 1)
+
+
 def test_a_context_that_holds_nothing_is_an_error_that_says_so() -> None:
     outcome = ask(Script(ContextTooSmall("too long", 2_000)), "failures")
     assert "too small" in str(outcome.verdicts[0].error)
