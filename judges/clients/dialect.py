@@ -18,7 +18,8 @@ MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
     r"context[ _](?:length|size)|context[ _]window(?!`)|max_model_len|maximum context"
-    r"|too many tokens|too long|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
+    r"|too many tokens|too long|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)"
+    r"|request too large",
     re.I,
 )
 """What servers say of a question that is too long: those of OpenAI's kind, llama.cpp's, Gemini's, TGI's."""
