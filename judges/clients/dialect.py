@@ -17,18 +17,20 @@ TOP_LOGPROBS = 5
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
-    r"context[ _](?:length|size)|context window|max_model_len|maximum context|too many tokens|too long"
-    r"|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)|request too large",
+    r"context[ _](?:length|size)|context[ _]window(?!`)|max_model_len|maximum context"
+    r"|too many tokens|too long|too large for model|tokens allowed|`inputs` (?:tokens \+|must have less)"
+    r"|request too large",
     re.I,
 )
 """What servers say of a question that is too long: those of OpenAI's kind, llama.cpp's, Gemini's, TGI's."""
 _NEVER_FITS = re.compile(r"available context size|request too large", re.I)
 """The same under a status that else means to come back: 500 of llama.cpp's, 429 of a limit a minute that the
 question passes by itself."""
+_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{3,8})(?![\dk])"
 _LIMIT = re.compile(
     r"(?:context (?:length|size)(?: is| of)?(?: only)?|max_model_len\D{0,10}|at most|maximum of"
     r"|tokens allowed|n_ctx|must be <=|must have less than|limit(?= \d+, requested))\W{0,4}"
-    r"(\d{1,3}(?:,\d{3})+|\d{3,8})|(\d{3,8}) maximum",
+    rf"({_NUMBER})|({_NUMBER}) maximum",
     re.I,
 )
 _TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)

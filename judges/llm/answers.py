@@ -29,7 +29,7 @@ _REFUSAL = re.compile(
 UNSURE = 0.01
 """Share of the mass of all labels that is left out of a probability where it may be of several."""
 UNTOLD = 0.05
-"""Share of all mass that other labels may have without a word, where none of them is told."""
+"""How much mass, as a share of a label's own, others may have without a word, where none of them is told."""
 QUOTE_LENGTH = 200
 MOST_CITED = 32
 EVENT = {"type": "integer", "minimum": 0, "maximum": 99_999}
@@ -181,8 +181,8 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
     At the token where the label begins: the mass of the tokens that begin it and no other label, as a share
     of the mass of all that begin a label. None too where no such token begins this label, where more than
     `UNSURE` of the mass may be its or another's (`1` of 1 and 10), and where no rival of its token is told,
-    or none that begins another label (`yes`, `Yes`) while more than `UNTOLD` of all mass is not: the one
-    label with a mass would always have the probability 1.
+    or none that begins another label (`yes`, `Yes`) while the mass that is not told is more than `UNTOLD` of
+    the label's: the one label with a mass would always have the probability 1.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -209,7 +209,7 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
             others += mass
         else:
             rest += mass
-    is_told = others > 0 or own + unsure + rest >= 1 - UNTOLD
+    is_told = others > 0 or 1 - own - unsure - rest <= UNTOLD * own
     is_known = own > 0 and is_told and unsure <= UNSURE * (own + others + unsure)
     return min(1.0, own / (own + others)) if is_known else None
 

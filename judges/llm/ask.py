@@ -44,6 +44,10 @@ SETTLING = 0.05
 GROWTH = 4
 """The factor by which the token limit of an answer that was cut off grows."""
 
+NOISE = 0.01
+"""Share by which an endpoint may count one question otherwise the next time, as where a template names the
+time; what a cache saves is more."""
+
 
 class Stopped(JudgeError):
     """The run ends; what is not yet asked stays unasked."""
@@ -175,6 +179,8 @@ class Asker:
     """The most tokens that an answer had which was cut off with fewer: those after it have them at once."""
     is_cutting: bool | None = None
     """Whether the endpoint cuts questions off without a word; None until one looks so."""
+    verification: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while that is found out: the others that look so wait for it."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -268,9 +274,10 @@ class Asker:
         that counts only what it had not cached says another number then, and is believed from then on."""
         if self.is_cutting is False or not self.context.is_cut(question, reply.tokens_read):
             return False
-        if self.is_cutting is None:
-            more = await self._reply(question, outcome)
-            self.is_cutting = more.tokens_read == reply.tokens_read
+        async with self.verification:
+            if self.is_cutting is None:
+                more = await self._reply(question, outcome)
+                self.is_cutting = abs(more.tokens_read - reply.tokens_read) <= NOISE * reply.tokens_read
         return self.is_cutting
 
     async def _reply(self, question: Question, outcome: Outcome) -> Reply:

@@ -192,7 +192,8 @@ async def _follow(
         if alerting.lines or webhook:
             before = _last_seqs(workspace_store)
             # First: an alert that waits for ratings comes late, and is lost with a kill meanwhile.
-            follower.watchers.insert(0, Alerts(raise_alert, alerting.unanswered, halts, before))
+            watcher = Alerts(raise_alert, alerting.unanswered, halts, before, follower.sink.ids_of)
+            follower.watchers.insert(0, watcher)
             if advisor:
                 follower.watchers.append(Calls(raise_alert, advisor, alerting.above, before))
         await follower.run()

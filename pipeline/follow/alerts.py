@@ -112,6 +112,8 @@ class Alerts:
     """Which texts are meant to halt an agent."""
     initial: Mapping[str, int] = field(default_factory=dict)
     """Trajectory -> seq of the last event that was there before."""
+    ids_of: Callable[[str], Collection[str]] = lambda source: ()
+    """The trajectories that a source gives now."""
     _states: dict[str, _State] = field(default_factory=dict)
     _ids: dict[tuple[str, str], str] = field(default_factory=dict)
     """Source and native id -> the trajectory that was looked at last."""
@@ -129,11 +131,13 @@ class Alerts:
 
     def _prepare(self, trajectory: Trajectory, ids: Collection[str]) -> None:
         """Make its state. One that goes on with another goes on from there: a chat that names no id gets
-        another one as it grows. What nothing goes on with is no more, unless it is among `ids`, elsewhere."""
+        another one as it grows. What nothing goes on with is no more, unless it is among `ids`, elsewhere, or
+        its source gives it still, as where two sessions have one native id."""
         place = trajectory.source, trajectory.native_id
         if trajectory.id not in self._states:
             previous = self._ids.get(place, "")
-            before = None if previous in ids else self._states.pop(previous, None)
+            is_there = previous in ids or (previous and previous in self.ids_of(trajectory.source))
+            before = None if is_there else self._states.pop(previous, None)
             goes_on = before is not None and before.goes_on_in(trajectory)
             self._states[trajectory.id] = before if before and goes_on else _State(trajectory.native_id)
         if self._states[trajectory.id].is_renumbered(trajectory):

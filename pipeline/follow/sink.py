@@ -176,6 +176,11 @@ class Sink:
             self._changes.quarantined.setdefault(source, []).extend(fresh)
             self._bad_counts[source] += len(fresh)
 
+    def ids_of(self, path: str) -> tuple[str, ...]:
+        """The trajectories that a source gave when it was stored last."""
+        source = self._read_sources.get(path)
+        return source.trajectory_ids if source else ()
+
     @property
     def quarantined(self) -> int:
         """How many pieces of what was followed could not be read."""
@@ -217,14 +222,14 @@ class Sink:
         with self._pace_writes():
             return self._store(changes)
 
-    def _note_shares(self, changes: Changes, seconds: float) -> None:
+    def _note_shares(self, changes: Changes, seconds: float, *, has_derived: bool) -> None:
         """Share the time of a transaction among the sources that it stored. What it derives is of all that
         was stored since that was done last."""
         sources = changes.read_sources.items()
         counts = {path: sum(len(one.events) for one in some) for path, (_, some) in sources}
         self._event_counts |= counts
         live_count = sum(len(one.events) for one, _ in changes.heard_trajectories.values())
-        total = max(1, sum(self._event_counts.values()) + live_count)
+        total = max(1, sum((self._event_counts if has_derived else counts).values()) + live_count)
         excess = seconds if seconds > LONGEST_REST / (PACE_FACTOR - 1) else 0.0
         self.storing_seconds |= {path: excess * count / total for path, count in counts.items()}
 
@@ -305,7 +310,7 @@ class Sink:
             if changes.moment:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.moment])
-        self._note_shares(changes, time.monotonic() - start)
+        self._note_shares(changes, time.monotonic() - start, has_derived=due)
         if due:
             self._event_counts.clear()
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)

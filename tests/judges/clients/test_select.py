@@ -245,6 +245,7 @@ def test_the_limit_of_a_context_is_taken_from_the_message(endpoint: Endpoint) ->
         (400, "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it"),
         (400, "This model's maximum context length is 4,096 tokens. Your messages have 9,000 tokens."),
         (400, "prompt is too long: 9000 tokens > 4096 maximum"),
+        (400, "prompt is too long: 9,000 tokens > 4,096 maximum"),
         (400, "Prompt contains 9000 tokens, too large for model with 4096 maximum context length"),
         (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 64 more"),
         (422, "`inputs` must have less than 4096 tokens. Given: 9000"),
@@ -259,6 +260,22 @@ def test_a_question_that_is_too_long_is_known_in_the_words_of_any_server(
     with pytest.raises(ContextTooSmall) as small:
         ask(endpoint, "openai/judge")
     assert (small.value.limit, len(endpoint.asked)) == (4096, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error": {"code": "context_window_exceeded", "message": "The request does not fit"}}',
+        "This model's maximum context length is 128K tokens.",
+    ],
+)
+def test_a_question_may_be_too_long_for_a_limit_that_is_not_told_in_tokens(
+    endpoint: Endpoint, text: str
+) -> None:
+    endpoint.answer = lambda _: web.Response(text=text, status=400)
+    with pytest.raises(ContextTooSmall) as small:
+        ask(endpoint, "openai/judge")
+    assert small.value.limit is None
 
 
 def test_an_error_about_the_answers_length_does_not_say_that_the_question_is_too_long(

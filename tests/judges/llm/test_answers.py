@@ -185,6 +185,7 @@ def test_no_probability_is_made_up_where_only_other_spellings_of_the_label_are_t
     """The others may share the .2 that are not told."""
     assert probability(("yes", "no"), "yes", yes=0.5, Yes=0.3) is None
     assert probability(("yes", "no"), "yes", yes=0.6, Yes=0.39) == 1
+    assert probability(("yes", "no"), "yes", yes=0.1, so=0.86) is None, "no may have .04 of .14"
     assert probability(("yes", "no"), "yes", yes=0.5, Yes=0.3, no=0.1) == pytest.approx(8 / 9)
 
 

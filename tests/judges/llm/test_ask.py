@@ -319,6 +319,19 @@ def test_an_endpoint_that_reads_fewer_tokens_than_runs_of_ascii_letters_may_have
     assert not Context().is_cut(question, tokens * 300)
 
 
+def test_a_server_that_cuts_may_count_a_question_by_a_token_or_two_otherwise_when_asked_again() -> None:
+    """As where a template names the time: 40 of 40 units were rated by what was left of their questions."""
+    counts = itertools.cycle((1500, 1499, 1502))
+
+    async def complete(_: Question) -> Reply:
+        return Reply("no", prompt_tokens=next(counts), completion_tokens=1)
+
+    one = asker(complete)
+    log = team(*(("human", f"Please add chart {i}. {'word ' * 3000}") for i in range(3)))
+    (verdict,) = asyncio.run(one.ask(Case(next(cut(log, one.judge.codebook)), "mark"))).verdicts
+    assert verdict.label is None and "is too small for codebook" in str(verdict.error)
+
+
 def test_a_server_that_counts_only_what_it_had_not_cached_is_not_taken_for_one_that_cuts() -> None:
     """Of 40 units 39 were errors: the log that each question begins with was cached from the one before."""
     asked: list[list[str]] = []
@@ -339,6 +352,27 @@ def test_a_server_that_counts_only_what_it_had_not_cached_is_not_taken_for_one_t
 
     assert {outcome.verdicts[0].label for outcome in asyncio.run(each())} == {"no"}
     assert (one.context.limit, len(asked)) == (None, len(units) + 1)
+
+
+def test_of_questions_in_flight_that_look_cut_one_is_asked_once_more() -> None:
+    """Each was: of 380 units, 116 were paid for twice, and those at a limit of requests were not rated."""
+    asked: list[Question] = []
+
+    async def complete(question: Question) -> Reply:
+        tokens = 1 if question in asked else 1500
+        asked.append(question)
+        await asyncio.sleep(0.001)
+        return Reply("no", prompt_tokens=tokens, completion_tokens=1)
+
+    one = asker(complete)
+    log = team(*(("human", f"Please add chart {i}. {f'word{i} ' * 3000}") for i in range(5)))
+    units = list(cut(log, one.judge.codebook))[1:]
+
+    async def all_at_once() -> list[Outcome]:
+        return await asyncio.gather(*(one.ask(Case(unit, "mark")) for unit in units))
+
+    labels = {outcome.verdicts[0].label for outcome in asyncio.run(all_at_once())}
+    assert (labels, len(asked)) == ({"no"}, len(units) + 1)
 
 
 def test_a_context_that_holds_nothing_is_an_error_that_says_so() -> None:

@@ -132,6 +132,18 @@ async def test_a_session_that_begins_as_the_one_whose_place_it_takes_is_another(
     assert [alert["trajectory"] for alert in raised] == ["t", "new"]
 
 
+async def test_a_person_waits_still_where_another_session_of_that_native_id_comes() -> None:
+    raised: list[dict[str, Any]] = []
+    watch = Alerts(raised.append, 0.01, halts, ids_of={"s": ("t", "new")}.__getitem__)
+    call = (says("Hello."), says("Yes.", "a"), says("Please stop editing."))
+    await watch([trajectory(*call)])
+    await watch([trajectory(says("Another talk."), says("Yes.", "a")).model_copy(update={"id": "new"})])
+    await asyncio.sleep(0.02)
+    await watch([])
+    await watch([trajectory(*call, says("Done.", "a"))])
+    assert [alert["alert"] for alert in raised] == ["halting_message", "unanswered"]
+
+
 async def test_a_person_who_waits_does_so_since_their_message_however_events_are_numbered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -406,6 +406,7 @@ def test_a_short_log_pays_neither_for_waiting_nor_for_what_is_derived_of_others(
 ) -> None:
     """Another process that held the database for 10 s, or a long session, kept short logs unread for 40 s."""
     monkeypatch.setattr(sink, "LONGEST_REST", 0.0)
+    monkeypatch.setattr(sink, "DERIVE", 0.0)
     store, writing = tail.sink.store, tail.sink.store.writing
     short, long = (tmp_path / "results" / name for name in ("short.jsonl", "long.jsonl"))
     talk("long", *["one"] * 99, log=long)
@@ -424,6 +425,27 @@ def test_a_short_log_pays_neither_for_waiting_nor_for_what_is_derived_of_others(
     tail.sink.flush()
     seconds = time.monotonic() - start - 0.5
     assert 0 < tail.sink.storing_seconds[str(short)] <= seconds / 50
+
+
+def test_a_log_pays_for_all_of_a_transaction_that_stores_it_alone_and_derives_nothing(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two long logs that grow in turn each paid for a half, and was read again so much sooner."""
+    monkeypatch.setattr(sink, "LONGEST_REST", 0.0)
+    monkeypatch.setattr(sink, "DERIVE", 60.0)
+    store, postpone = tail.sink.store, tail.sink.store.postpone
+
+    def late_postpone(*values: Any) -> None:
+        time.sleep(0.3)
+        postpone(*values)
+
+    monkeypatch.setattr(store, "postpone", late_postpone)
+    logs = [tmp_path / "results" / f"{name}.jsonl" for name in ("a", "b")]
+    for log in logs:
+        talk(log.stem, *["one"] * 50, log=log)
+        tail.look()
+        tail.sink.flush()
+    assert tail.sink.storing_seconds[str(logs[1])] >= 0.3
 
 
 def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:
