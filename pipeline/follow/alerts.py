@@ -49,8 +49,7 @@ class _State:
     """The same before its events were numbered anew."""
     unconfirmed_seqs: set[int] = field(default_factory=set)
     """seq of human messages that were heard live and whose arrival was not heard yet."""
-
-    raised: Counter[int] = field(default_factory=Counter)
+    alert_counts: Counter[int] = field(default_factory=Counter)
     """How often an alert was raised about what an event holds, or held back since that was there before."""
     occurrences: Counter[int] = field(default_factory=Counter)
     """The same, since its events were last numbered anew."""
@@ -93,12 +92,12 @@ class _State:
             self.waiting = self.waiting[0], before[1]
 
     def is_repeated(self, alert: str, event: Event) -> bool:
-        """Whether this alert was raised when the events had other numbers."""
+        """Count an alert, and say whether it was raised when the events had other numbers."""
         key = hash((alert, _content(event)))
         self.occurrences[key] += 1
-        if is_repeated := self.occurrences[key] <= self.raised[key]:
-            return is_repeated
-        self.raised[key] += 1
+        if self.occurrences[key] <= self.alert_counts[key]:
+            return True
+        self.alert_counts[key] += 1
         return False
 
 

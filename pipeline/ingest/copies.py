@@ -1,4 +1,5 @@
-"""Logs that repeat a log of another name word for word: where sessions are named after files, both count."""
+"""Logs that repeat a log of another name, or sessions of one, word for word: where sessions are named after
+files, both count."""
 
 from __future__ import annotations
 

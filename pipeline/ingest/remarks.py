@@ -1,5 +1,5 @@
-"""What an ingest reports of what it stored: who the participants are, and results whose status is not
-known."""
+"""What an ingest reports of what it stored: who the participants are, chats that may be parts of one session,
+and results whose status is not known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Answers that a judge has from another, or an older version of itself: the same model was asked the same.
 
 They are the answers of one request under several names, which `external.answered_for` of a copy tells. Held
-against people, each name has them. Among judges they are one.
+against people, each name has them. Among judges they are one. `external` also tells how a request was
+answered: without which parameters.
 """
 
 MAY_BE_COPY = "coalesce(contains(external, '\"answered_for\"'), false)"

@@ -1,4 +1,5 @@
-"""Collab-Overcooked: one experiment log a run, rewritten after every timestep.
+"""Collab-Overcooked: one experiment log a run, rewritten after every timestep. A file may hold several, as a
+list or one a line.
 
 Events, timestep by timestep: what each agent said (`message`, the words as text) or planned in silence
 (`note`), in speaking order and by its true speaker, with analysis, plan and who opened the dialogue as
@@ -6,10 +7,10 @@ arguments; then each refused plan as a failed `action` named `plan`, with its cl
 action. All carry their `timestep`. The map, drawn after the timestep's actions, is the public state of its
 last event; a prompt is a state that only its agent sees.
 
-Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
-first timestep, which later ones leave as it is. The condition is the model's folder, or what a folder of
-one run lies in, or that of an arm within the order's. Where two models (or a person and one) play, the log or
-else the file's name says who is who.
+Identity: of the file's name (the experiment's time and order), from the second of several logs on with its
+number, and of what was shown and said in the first timestep, which later ones leave as it is. The condition
+is the model's folder, or what a folder of one run lies in, or that of an arm within the order's. Where two
+models (or a person and one) play, the log or else the file's name says who is who.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def calls_in(survey: Survey, at: str, back: str | None) -> list[tuple[list[Any],
     """The messages of each record's list at `at`, none where there is no list, and its reply, at `back`."""
     many = (turns.events_in(record, at, None) for record in survey.records)
     lists = (one if isinstance(one, list) else [] for one in many)
-    read = Messages(at=at, reply=back)
-    return [(one, reply_in(record, read)) for one, record in zip(lists, survey.records, strict=True)]
+    messages = Messages(at=at, reply=back)
+    return [(one, reply_in(record, messages)) for one, record in zip(lists, survey.records, strict=True)]
 
 
 def _briefing(survey: Survey, at: str) -> str | None:

@@ -570,7 +570,7 @@ def _set_turns(guess: Guess, survey: Survey) -> None:
                 return
     when = None if field is None else field.path
     some = calls.calls_in(survey, str(guess.at), guess.reply)
-    if session := session_of_turns(survey, some, when, "".join(formats)):
+    if session := session_of_turns(survey, some, when, formats):
         guess.native_id, guess.joined = with_project(session[0], survey), True
         guess.growing = False  # turns that repeat all before them are joined, too
         guess.turn_time, guess.time_formats = when, formats

@@ -1,14 +1,13 @@
-"""Guesses which field of a table says of which session a record is."""
+"""Guesses which field says of which session a record is, be it an event, a round, a turn, or a talk as far as
+it went."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 from ..fields.paths import as_list
-from ..fields.values import iso_of, seconds_of
 from ..messages.growing import is_instruction, news_of
 from ..messages.turns import decode_value
 from .names import (
@@ -28,6 +27,7 @@ from .names import (
 from .records import in_blocks, repeats, sessions_of, value_at
 from .result import Guess
 from .survey import PathSummary, Survey
+from .times import seconds
 
 TALKS = SESSION[: SESSION.index("trajectory_id")]
 """Names of the ids of sessions in which several talk in turn."""
@@ -191,11 +191,11 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
 
 
 def session_of_turns(
-    survey: Survey, calls: Sequence[tuple[Any, Any]], when: str | None, form: str
+    survey: Survey, calls: Sequence[tuple[Any, Any]], when: str | None, formats: list[str]
 ) -> list[str]:
     """[path of the id of a talk] whose turns are the records, in the order of the time at `when` (written in
-    `form`, if any), each with one new message of a user's among those of its call (messages and reply); empty
-    where they are none.
+    the first of `formats`, if any), each with one new message of a user's among those of its call (messages
+    and reply); empty where they are none.
 
     Several records have the id, of one person where they name any, and hardly any asks what the record before
     it does, as rival answers and ratings of an answer do. One id that may be a project's (PROJECTS) is not in
@@ -214,16 +214,17 @@ def session_of_turns(
             return []  # each is a conversation of its own, whatever session it is in
         if max(map(len, talks), default=0) < 2 or (len(talks) == 1 and snake_case(one.key) in PROJECTS):
             continue
-        ordered = [sorted(own, key=lambda record: _seconds(record, when, form)) for own in talks]
+        if when:
+            talks = [_in_order(own, when, formats) for own in talks]
         is_of_others = any(_several(talks, who.path) for who in people)
         is_of_kinds = any(_several(talks, kind.path) > DIFFERENT * len(talks) for kind in kinds)
         if is_of_others or is_of_kinds or any(_are_runs(talks, task.path) for task in tasks):
             continue
         if not all(
-            _rises([value_at(record, field.path) for record in own]) for own in ordered for field in numbers
+            _rises([value_at(record, field.path) for record in own]) for own in talks for field in numbers
         ):
             continue
-        if _are_turns([[calls[places[id(record)]] for record in own] for own in ordered]):
+        if _are_turns([[calls[places[id(record)]] for record in own] for own in talks]):
             return [one.path]
     return []
 
@@ -240,12 +241,9 @@ def _are_runs(talks: Sequence[Sequence[dict[str, Any]]], task: str) -> bool:
     return is_once and len({one for own in tasks for one in own}) <= DIFFERENT * sum(map(len, tasks))
 
 
-def _seconds(record: dict[str, Any], when: str | None, form: str) -> float:
-    with suppress(ValueError):
-        value = value_at(record, when) if when else None
-        seconds = seconds_of(iso_of(value, form) if form else value)
-        return 0.0 if seconds is None else seconds
-    return 0.0
+def _in_order(records: Sequence[dict[str, Any]], when: str, formats: list[str]) -> list[dict[str, Any]]:
+    """Records by their time at `when`, those without one first."""
+    return sorted(records, key=lambda record: seconds(value_at(record, when), formats) or 0.0)
 
 
 def _are_turns(talks: Sequence[Sequence[tuple[Any, Any]]]) -> bool:

@@ -77,7 +77,7 @@ def _is_rising(path: str, formats: list[str], survey: Survey, inside: str) -> bo
         for own in ([[r] for r in survey.records] if inside else sessions_of(survey, ()))
     ]
     every = [
-        [_seconds(at(event), formats) for event in events_of(one, inside.removesuffix("[]."), inside)]
+        [seconds(at(event), formats) for event in events_of(one, inside.removesuffix("[]."), inside)]
         for one in lists
     ]
     rises, falls = map(sum, zip(*(_steps(times) for times in every), strict=True))
@@ -108,7 +108,7 @@ def _is_in_order(path: str, guess: Guess, survey: Survey) -> bool:
         if len({number(record) for record in events}) < len(events):
             return False
         times = (
-            [_seconds(when(record), guess.time_formats) for record in sorted(events, key=number)]
+            [seconds(when(record), guess.time_formats) for record in sorted(events, key=number)]
             if when
             else []
         )
@@ -123,7 +123,8 @@ def _steps(times: list[float | None]) -> tuple[int, int]:
     return len(pairs), sum(a > b for a, b in pairs)
 
 
-def _seconds(value: object, formats: list[str]) -> float | None:
+def seconds(value: object, formats: list[str]) -> float | None:
+    """Seconds since 1970 of a time in the first of the formats, if any; None where it cannot be read."""
     with suppress(ValueError):  # a time that cannot be read tells nothing of the order
         return seconds_of(iso_of(value, formats[0]) if formats else value)
     return None

@@ -49,7 +49,7 @@ class Input(Model):
     encoding: str | None = None
     """How texts are encoded, such as `cp1252`; without it UTF-8, or UTF-16 where a table or text says so."""
     sessions: str | list[str] | None = None
-    """Path of the list of records in a JSON file that is one object."""
+    """Path of the list of records in a JSON file that is one object; `[]` goes through a list's items."""
     numbered: str | None = Field(default=None, min_length=1)
     """Where a record's turns stand under names with numbers (`message_1`, `message_2` ...): what these begin
     with. They are read as a list under that, here `message_` (numbered.py)."""

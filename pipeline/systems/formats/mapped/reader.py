@@ -1,14 +1,14 @@
-"""Anybody's logs through a mapping file (mapping.py): one session a record, or one event a record.
+"""Anybody's logs through a mapping file (mapping.py): one session, event or turn (`joined`) a record.
 
 Records are the lines of JSON Lines, the items of a JSON list or the one object of a file, rows of CSV and
 Parquet, and whole text files (inputs.py).
 
-Events of one record each may be interleaved and late. The file is read twice: first only to learn which
-record is the last of each session, then to read the sessions, each of which is yielded at its last record. So
-what is held is the session ids with a number each, and the events of the sessions that are open at one time;
-a line added between the two readings is left for the next ingest. Of a large file of JSON Lines the first
-reading tells which lines make a part with whole sessions (interleaved.py), and several processes read the
-parts.
+Events and turns of one record each may be interleaved and late. The file is read twice: first only to learn
+which record is the last of each session, then to read the sessions, each of which is yielded at its last
+record. So what is held is the session ids with a number each, and the records of the sessions that are open
+at one time; a line added between the two readings is left for the next ingest. Of a large file of JSON Lines
+the first reading tells which lines make a part with whole sessions (interleaved.py), and several processes
+read the parts.
 
 Within a session, events are ordered by `seq` where it is mapped (it is then the event's seq, too, and the
 number of a line that cannot be read stays free), else by time; those without a time stay after the line

@@ -1,5 +1,5 @@
-"""Groups a model's calls into sessions: each call repeats the messages before it, so the last one has them
-all."""
+"""Calls that repeat messages of those before them: a model's calls, the last of which has all of its session,
+and turns of a talk, of which only what is new counts."""
 
 from __future__ import annotations
 
