@@ -59,11 +59,10 @@ def test_sessions_of_several_logs_that_a_merged_one_has_too_are_told(tmp_path: P
     undated = written(tmp_path / "undated.jsonl", session("u1", "Go."))
     more = written(tmp_path / "undated too.jsonl", session("u2", "Go."), session("u3", "Stop."))
     assert take(store, undated, more).notes == [], "without times they may be other runs of the same"
-    days = [
-        written(tmp_path / f"day {n}.jsonl", session(f"d{n}", "Go.", "2026-01-03T00:00:00")) for n in "ab"
-    ]
-    written(tmp_path / "day b.jsonl", session("db", "Go.", "2026-01-03T00:00:00"), session("dc", "Stop."))
-    assert take(store, *days).notes == [], "a day alone tells no runs apart"
+    day = "2026-01-03T00:00:00"
+    one_day = written(tmp_path / "day a.jsonl", session("da", "Go.", day))
+    same_day = written(tmp_path / "day b.jsonl", session("db", "Go.", day), session("dc", "Stop."))
+    assert take(store, one_day, same_day).notes == [], "a day alone tells no runs apart"
     alone = written(tmp_path / "z.jsonl", session("z1", "Go.", night), session("z2", "Wait.", night))
     assert take(store, alone, condition="another arm").notes == []
 
@@ -94,4 +93,4 @@ def test_that_many_logs_have_one_session_takes_time_as_their_number_does() -> No
     start = time.process_time()
     rows = repetitions(connection, [str(n) for n in range(number)])
     assert (len(rows), {one.other for one in rows}) == (number - 1, {"0"})
-    assert time.process_time() - start < 1.5, "8 s as pairs"
+    assert time.process_time() - start < 4, "0.04 s, and 8 s as pairs"

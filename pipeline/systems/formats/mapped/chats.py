@@ -164,7 +164,7 @@ def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:
     return sessions.select(list(enumerate(many))), list(enumerate(reply, len(many)))
 
 
-def joined(records: list[dict[str, Any]], messages: Messages, sessions: MappedSessions) -> list[Place]:
+def talk_of(records: list[dict[str, Any]], messages: Messages, sessions: MappedSessions) -> list[Place]:
     """The messages of records that are turns of a session, in their order, each once: those without a time
     have the record's."""
     calls = [call(record, sessions) for record in records]

@@ -165,7 +165,7 @@ def _session_of_joined(many: list[Numbered], sessions: MappedSessions) -> Iterat
     number, records = many[0][0], [record for _, record in many]
     if (messages := sessions.mapping.messages) is not None:
         turns_in_order = [record for _, record in sessions.sort(many)]
-        talk = chats.joined(turns_in_order, messages, sessions)
+        talk = chats.talk_of(turns_in_order, messages, sessions)
         head = sessions.with_mean_scores(turns_in_order, _head(turns_in_order, sessions))
         yield from chats.session_of(talk, head, number, sessions)
         return
