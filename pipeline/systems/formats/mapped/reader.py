@@ -38,7 +38,7 @@ from ...base import (
     quarantine_failure,
 )
 from ..fields.mapping import Input, parse
-from ..fields.paths import getter
+from ..fields.paths import as_list, getter
 from ..fields.values import describe
 from ..files import inputs, interleaved
 from ..files.event_files import event_files
@@ -139,25 +139,16 @@ def _record_sessions(
 def _joined_sessions(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
-    """The sessions of a file of traces or turns, each made of those that name it and yielded at the last of
-    them; a record that names none is a session."""
+    """The sessions of a file of traces or turns, each made of those that name it; one that names none is a
+    session."""
     records: Callable[[], Iterable[Record]] = partial(_distinct_records, path, sessions, span)
     if span is not None:
         records = partial(iter, list(records()))
-    last, count = _last_records(records(), sessions)
-    records_by_session: dict[str, list[Numbered]] = {}
-    for place, (number, value) in enumerate(itertools.islice(records(), count)):
-        record = only_object(value, str(path), number)
-        if isinstance(record, Quarantined):
-            yield record
-            continue
-        name = _owner(record, sessions)
-        many = [(number, record)]
-        if name is not None:
-            records_by_session.setdefault(name, []).append((number, record))
-            many = records_by_session.pop(name) if last.get(name) == place else []
-        if many:
-            yield from items_until_failure(_session_of_joined(many, sessions), str(path), many[0][0])
+
+    def read_alone(record: Numbered) -> Iterator[Trajectory | Quarantined]:
+        return items_until_failure(_session_of_joined([record], sessions), str(path), record[0])
+
+    yield from _sessions_by_name(path, sessions, records, _session_of_joined, read_alone)
 
 
 def _session_of_joined(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
@@ -291,29 +282,44 @@ def _event_sessions(
         lines = numbered_lines(path, span)
         some = [(number, inputs.record(line, str(path), number)) for number, line in lines]
         events = partial(iter, some)
-    last, count = _last_records(events(), sessions)
+    yield from _sessions_by_name(
+        path, sessions, events, _session_of_records, partial(_without_session, sessions)
+    )
+
+
+def _without_session(sessions: MappedSessions, record: Numbered) -> Iterator[Quarantined]:
+    """What is wrong with an event that names no session: nothing, where no message is in it."""
+    number, event = record
+    messages = sessions.mapping.messages
+    if messages is not None and chats.message_in(event, messages) is None:
+        return
+    where = ", ".join(as_list(sessions.mapping.trajectory.native_id))
+    yield Quarantined(source=sessions.source, line=number, reason=f"{where}: there is no session here")
+
+
+def _sessions_by_name(
+    path: Path,
+    sessions: MappedSessions,
+    records: Callable[[], Iterable[Record]],
+    read_session: Callable[[list[Numbered], MappedSessions], Iterator[Trajectory | Quarantined]],
+    read_nameless: Callable[[Numbered], Iterator[Trajectory | Quarantined]],
+) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of records that name theirs, each yielded at its last record. `records` are read twice."""
+    last, count = _last_records(records(), sessions)
     records_by_session: dict[str, list[Numbered]] = {}
-    for place, (number, value) in enumerate(itertools.islice(events(), count)):
+    for place, (number, value) in enumerate(itertools.islice(records(), count)):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
             continue
         name = _owner(record, sessions)
         if name is None:
-            messages = sessions.mapping.messages
-            if messages is not None and chats.message_in(record, messages) is None:
-                continue
-            where = sessions.mapping.trajectory.native_id
-            reason = (
-                f"{where if isinstance(where, str) else ', '.join(where or ())}: there is no session here"
-            )
-            yield Quarantined(source=str(path), line=number, reason=reason)
+            yield from read_nameless((number, record))
             continue
         records_by_session.setdefault(name, []).append((number, record))
         if last.get(name) == place:
-            yield from items_until_failure(
-                _session_of_records(records_by_session.pop(name), sessions), str(path), number
-            )
+            many = records_by_session.pop(name)
+            yield from items_until_failure(read_session(many, sessions), str(path), number)
 
 
 def _last_records(events: Iterable[Record], sessions: MappedSessions) -> tuple[dict[str, int], int]:
