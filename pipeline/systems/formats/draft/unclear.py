@@ -174,6 +174,8 @@ def _time_doubts(guess: Guess) -> Iterator[str]:
         )
     if guess.spans and "start" not in guess.spans:
         yield "no field says when a run began, so they are in the log's order: give [spans] start"
+    if guess.shape == "messages" and guess.joined and not guess.turn_time:
+        yield "no field says when a turn was, so they are in the log's order: give [messages] time"
 
 
 def _conversation_doubts(survey: Survey, guess: Guess) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.shapes import as_lines
@@ -133,6 +134,17 @@ def test_a_trace_of_a_question_and_its_answer_is_a_turn_of_both(
     runs = read_by_draft(as_lines(tmp_path / "traces.jsonl", exported(make)))
     assert talks(runs) == WHOLE
     assert {event.actor for run in runs for event in run.events} == {"user", "assistant"}
+
+
+def test_turns_without_a_time_are_told_to_be_in_the_logs_order(tmp_path: Path) -> None:
+    def turn(session: int, turn: int) -> Record:
+        return {"sessionId": f"s{session}", "input": [user(session, turn)], "output": answer(session, turn)}
+
+    path = as_lines(tmp_path / "traces.jsonl", exported(turn)[::-1])
+    assert talks(read_by_draft(path)) == WHOLE[::-1]
+    assert "no field says when a turn was" in draft(path).text
+    timed = exported(lambda session, n: turn(session, n) | {"timestamp": time(session, n)})
+    assert "no field says when a turn was" not in draft(as_lines(tmp_path / "timed.jsonl", timed)).text
 
 
 def test_parts_of_a_system_that_run_in_turn_are_who_speaks(tmp_path: Path) -> None:
