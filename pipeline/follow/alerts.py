@@ -67,9 +67,11 @@ class _State:
     def goes_on_in(self, trajectory: Trajectory) -> bool:
         """Whether a trajectory has the last event that was looked at in its place, maybe with more text, as
         where an answer is written bit by bit."""
+        if not self.is_renumbered(trajectory):
+            return True
         there, last = self._event_there(trajectory), self.last
-        if not last or not there or not last.text or not self.is_renumbered(trajectory):
-            return not self.is_renumbered(trajectory)
+        if not there or not last or not last.text:
+            return False
         is_alike = (there.actor, there.kind) == (last.actor, last.kind)
         return is_alike and (there.text or "").startswith(last.text)
 

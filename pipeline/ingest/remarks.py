@@ -62,13 +62,13 @@ class Remarks:
         """Count a trajectory in."""
         kinds = {person.name: person.kind for person in trajectory.participants}
         events = columns(trajectory)
-        for name, count in Counter(events.actor).items():
+        counts = Counter(events.actor)
+        for name, count in counts.items():
             self.actors.setdefault(kinds[name], Counter())[name] += count
         if trajectory.system == chat.SYSTEM:
             self._roles(kinds)
             self.openings.update(_opening(events, kinds))
-            people = [kinds[name] == "human" for name in events.actor]
-            if people.count(True) == 1:
+            if sum(count for name, count in counts.items() if kinds[name] == "human") == 1:
                 self.questions[trajectory.source, trajectory.native_id] += 1
         texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)

@@ -8,7 +8,7 @@ asked once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,7 +36,7 @@ class Job:
         """The ratings of each unit. Tokens and cost are split among the codes of the first unit, so that
         ratings sum to what the requests took."""
         codes = len(outcome.verdicts)
-        left_out = {"left_out": list(outcome.left_out)} if outcome.left_out else {}
+        left_out = _external_left_out(outcome.left_out)
         external = left_out | ({"windows": outcome.windows} if outcome.windows > 1 else {})
         shares = [
             {
@@ -149,12 +149,17 @@ class Planner:
             probability=rest["probability"],
         )
         fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash, "repeat": rating.repeat}
-        left_out = {"left_out": list(rating.left_out)} if rating.left_out else {}
-        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater, **left_out})
+        external = {"answered_for": rating.rater, **_external_left_out(rating.left_out)}
+        return self.maker.rating(unit, verdict, **fields, external=external)
 
     @property
     def _parameters(self) -> str:
         return canonical_json(self.maker.extra_fields["parameters"])
+
+
+def _external_left_out(names: Sequence[str]) -> dict[str, Any]:
+    """What `external` of a rating says of the parameters that the endpoint did not take."""
+    return {"left_out": list(names)} if names else {}
 
 
 def _share(total: int, parts: int, index: int) -> int:

@@ -16,7 +16,7 @@ from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..store import Selection, Store, constants, dictionaries, first_row
 from ..store.ledgers import samples
-from ..store.queries.copies import LEFT_OUT
+from ..store.queries.copies import PARAMETERS_LEFT_OUT
 from ..store.queries.groupings import selection_of
 from ..units import cut
 
@@ -209,7 +209,7 @@ def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[s
     query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
-            r.seed, r.repeat, {LEFT_OUT} AS left_out, c.line IS NOT NULL AS current
+            r.seed, r.repeat, {PARAMETERS_LEFT_OUT} AS left_out, c.line IS NOT NULL AS current
         FROM ratings r
         LEFT JOIN (
             SELECT ledger, line FROM current_ratings WHERE codebook = ? AND trajectory_id IN ({names})

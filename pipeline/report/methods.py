@@ -14,7 +14,7 @@ from ...schemas.text import count_of
 from ..analyze.validate import BIAS, SHOWN
 from ..ingest.forgetting import Exclusions, read_exclusions
 from ..store import Selection, Store, day_of, dictionaries, execute
-from ..store.queries.copies import LEFT_OUT
+from ..store.queries.copies import PARAMETERS_LEFT_OUT
 from . import progress
 from .tables import Number, Table, count
 from .trust import AGREEMENT_METHOD, RATES_METHOD
@@ -255,7 +255,7 @@ _RATERS = f"""
         list_sort(list_distinct(list(nullif(parameters, '{{}}')))) AS parameters,
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
-        list_distinct(list({LEFT_OUT})) AS left_out,
+        list_distinct(list({PARAMETERS_LEFT_OUT})) AS left_out,
         max(repeat) AS repeats, count(label) FILTER (WHERE repeat = 0 AND {SHOWN}) AS shown,
         count(label) FILTER (
             WHERE repeat = 0 AND coalesce(NOT list_contains(labels, label), label = '{UNCLEAR}')
@@ -325,7 +325,7 @@ def _judge(row: dict[str, Any]) -> str:
         _listing("prompt", row["prompts"]),
         _listing("seed", row["seeds"]),
         f"parameters {'; '.join(row['parameters'][:2])}" if row["parameters"] else "",
-        _left_out(row["left_out"]),
+        _parameters_left_out(row["left_out"]),
         f"{_of(row['repeated'], 'question')} asked up to {row['repeats'] + 1} times"
         if row["repeats"]
         else "",
@@ -388,7 +388,7 @@ def _span(low: str, high: str) -> str:
     return low if low == high else f"from {low} to {high}"
 
 
-def _left_out(lists: Sequence[Sequence[str | None]] | None) -> str:
+def _parameters_left_out(lists: Sequence[Sequence[str | None]] | None) -> str:
     """The parameters that a judge's endpoint did not take, from lists of them."""
     names = sorted({name for one in lists or () for name in one or () if name})
     return f"asked without {' and '.join(names)}, which its endpoint does not take" if names else ""

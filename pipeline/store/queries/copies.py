@@ -9,7 +9,7 @@ MAY_BE_COPY = "coalesce(contains(external, '\"answered_for\"'), false)"
 """SQL condition on ratings, cheap: whether one may be a copy."""
 IS_COPY = f"({MAY_BE_COPY} AND prompt_hash IS NOT NULL AND json_exists(external, '$.answered_for'))"
 """SQL condition on ratings: to be a copy. What has no prompt may have been asked anything."""
-LEFT_OUT = "CASE WHEN contains(external, '\"left_out\"') THEN external->>'$.left_out[*]' END"
+PARAMETERS_LEFT_OUT = "CASE WHEN contains(external, '\"left_out\"') THEN external->>'$.left_out[*]' END"
 """SQL of ratings: a list of the parameters that a judge's endpoint did not take. Ratings made elsewhere may
 have anything under this name."""
 QUESTION = "trajectory_id, event, code, prompt_hash, parameters"

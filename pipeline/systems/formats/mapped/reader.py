@@ -111,8 +111,8 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
     """The sessions of a part of a file."""
     mapping = parse(options.map or "")
     if inputs.is_mapped(path, mapping):
-        how = _joined_sessions if mapping.is_joined else _record_sessions
-        how = _event_sessions if mapping.events_at is None else how
+        in_list = _joined_sessions if mapping.is_joined else _record_sessions
+        how = _event_sessions if mapping.events_at is None else in_list
         yield from how(path, MappedSessions(mapping, options, str(path)), span)
 
 
