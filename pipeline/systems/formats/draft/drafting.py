@@ -234,6 +234,8 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
     if guess.has_rounds:
         rounds = ", ".join(f"{_key(role)} = {toml_string(str(path))}" for role, path in guess.fields.items())
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
+    if guess.record_id:
+        yield f"id = {toml_string(guess.record_id)}    # of records with one id and question the last counts"
 
 
 def _scores(guess: Guess) -> Iterator[str]:

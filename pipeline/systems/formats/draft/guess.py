@@ -50,7 +50,15 @@ from .names import (
 from .records import distinct_records, events_of, sessions_of, value_at
 from .result import Guess
 from .scores import Scores, scores_in
-from .sessions import TALKS, growing_session, session_ids, session_of_turns, with_project
+from .sessions import (
+    TALKS,
+    growing_session,
+    latest,
+    record_id,
+    session_ids,
+    session_of_turns,
+    with_project,
+)
 from .shapes import (
     dialect_counts,
     is_of_one_side,
@@ -569,9 +577,13 @@ def _set_turns(guess: Guess, survey: Survey) -> None:
             if not any(one.has_only("number") for one in fields_named(survey.paths, NAMES["seq"], depth=0)):
                 return
     when = None if field is None else field.path
-    some = calls.calls_in(survey, str(guess.at), guess.reply)
-    if session := session_of_turns(survey, some, when, formats):
+    questions = [many for many, _ in calls.calls_in(survey, str(guess.at), guess.reply)]
+    own_id = record_id(survey, questions, when)
+    once = latest(survey, own_id)
+    some = calls.calls_in(once, str(guess.at), guess.reply)
+    if session := session_of_turns(once, some, when, formats):
         guess.native_id, guess.joined = with_project(session[0], survey), True
+        guess.record_id = own_id if own_id not in guess.native_id else None
         guess.growing = False  # turns that repeat all before them are joined, too
         guess.turn_time, guess.time_formats = when, formats
 

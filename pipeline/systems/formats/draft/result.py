@@ -51,6 +51,8 @@ class Guess:
     """Path of what the agents were told, where it stands beside the list of messages."""
     joined: bool = False
     """Whether the spans or messages of several records are those of one session."""
+    record_id: str | None = None
+    """Path of the id of a record that is a round or a turn of a session."""
     turn_time: str | None = None
     """Path of the time of a record whose messages are a turn of a session."""
     growing: bool = False
@@ -112,4 +114,5 @@ class Guess:
             self.briefing or "",
             self.artifacts or "",
             self.turn_time or "",
+            self.record_id or "",
         }

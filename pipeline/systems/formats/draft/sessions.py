@@ -4,6 +4,7 @@ it went."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +55,8 @@ AGAIN = 0.1
 """Share of records that repeat or extend the question before, below which they are."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
 """Names of the ids of anything: of what, says the object that they lie in."""
+RECORD = (*NAMES["id"], "trace_id", "run_id", "request_id", "log_id", "record_id")
+"""Names of the ids of records."""
 
 
 def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSummary]:
@@ -188,6 +191,34 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
+
+
+def record_id(survey: Survey, questions: Sequence[Any], when: str | None) -> str | None:
+    """The path of the id of a record, which has one of the `questions`, at the time at `when`; None without
+    one. Records of one id are exports of one: they have the same question and time, and most ids come once.
+    """
+    keys = [
+        repr((question, value_at(record, when) if when else None))
+        for question, record in zip(questions, survey.records, strict=True)
+    ]
+    for one in fields_named(survey.paths, RECORD, depth=0):
+        if not one.has_only("text", "number") or one.count < len(survey.records):
+            continue
+        ids = [str(value_at(record, one.path)) for record in survey.records]
+        count = len(set(ids))
+        if count > DIFFERENT * len(ids) and len(set(zip(ids, keys, strict=True))) == count:
+            return one.path
+    return None
+
+
+def latest(survey: Survey, path: str | None) -> Survey:
+    """The survey with the last record of each id at a path in a file."""
+    if path is None:
+        return survey
+    pairs = list(zip(survey.records, survey.origins, strict=True))
+    last = {(file, str(value_at(record, path))): (record, file) for record, file in pairs}
+    records, origins = map(list, zip(*last.values(), strict=True))
+    return replace(survey, records=records, origins=origins)
 
 
 def session_of_turns(

@@ -48,6 +48,8 @@ from .sessions import (
     are_different,
     group_ids,
     is_spoken_with,
+    latest,
+    record_id,
     session_ids,
     session_of_rounds,
     stands_with_several,
@@ -386,14 +388,24 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
         guess.fields = {}
         return False
     guess.roles = roles_of((role, len(survey.records)) for role in guess.fields)
-    session = None if rounds else session_of_rounds(survey, str(guess.fields["user"]))
-    if session is None:
+    if rounds or not _set_rounds(guess, survey):
         guess.shape, guess.at = "pairs", "turns"
         guess.event = {"role": "turns[].role", "text": "turns[].text"}
-        return True
+    return True
+
+
+def _set_rounds(guess: Guess, survey: Survey) -> bool:
+    """Set that records, each with a question and its answer, are rounds of sessions; whether they are."""
+    question = str(guess.fields["user"])
+    when = first_field([one for one in fields_named(survey.paths, NAMES["time"], depth=0) if is_time(one)])
+    questions = [value_at(record, question) for record in survey.records]
+    own_id = record_id(survey, questions, when.path if when else None)
+    session = session_of_rounds(latest(survey, own_id), question)
+    if session is None:
+        return False
     guess.shape, guess.has_rounds, guess.native_id = "table", True, [session.path]
     guess.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
-    when = first_field([one for one in fields_named(survey.paths, NAMES["time"], depth=0) if is_time(one)])
+    guess.record_id = own_id if own_id != session.path else None
     if when is not None:
         guess.event["time"] = when.path
     guess.tags = _constant_columns(survey, guess.native_id, guess.mapped_paths)

@@ -56,6 +56,9 @@ class Input(Model):
     rounds: dict[str, str] = Field(default_factory=dict)
     """Where a record is a round of a session, with what each said in a field of its own: role -> path of the
     text, in this order. Each is read as a record with `said`, an object of `role`, `text` and `id`."""
+    id: str | None = None
+    """Path of the id of a record that is a round or (`joined`) a turn of a session. Of records of a session
+    with one id and the same question the last counts, as where exports overlap."""
     sides: list[str] | None = Field(default=None, min_length=2)
     """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
     end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
@@ -404,6 +407,9 @@ class Mapping(Model):
             raise ValueError("messages: needs `at`, the path of the list of messages, or each = true")
         if self.messages is not None:
             self._check_turns(self.messages)
+        if self.input.id and not self.input.rounds and not (self.messages and self.messages.joined):
+            needs = "rounds in [input] or joined = true in [messages]"
+            raise ValueError(f"input.id: only with {needs}, got {self.input.id!r}")
         if (self.messages is not None) + (self.spans is not None) + has_fields > 1:
             raise ValueError("event, messages, spans: give only one of them; each says where the events are")
         rules = self.roles or self.results or self.constants.status
@@ -448,6 +454,8 @@ class Mapping(Model):
             yield from (("messages.reply", path) for path in as_list(self.messages.reply))
             yield from (("messages.told", path) for path in as_list(self.messages.told))
             yield from (("messages.time", path) for path in as_list(self.messages.time))
+        if self.input.id:
+            yield "input.id", self.input.id
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path

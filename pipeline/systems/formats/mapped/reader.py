@@ -153,6 +153,7 @@ def _joined_sessions(
 
 def _session_of_joined(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from the records that name it."""
+    many = sessions.latest(many)
     number, records = many[0][0], [record for _, record in many]
     if (messages := sessions.mapping.messages) is not None:
         turns_in_order = [record for _, record in sessions.sort(many)]
@@ -340,6 +341,7 @@ def _owner(value: JsonValue | Quarantined, sessions: MappedSessions) -> str | No
 
 def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from its records in the order of the file."""
+    many = sessions.latest(many)
     if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
         rest = sessions.select(list(enumerate(records)))

@@ -136,6 +136,24 @@ def test_a_trace_of_a_question_and_its_answer_is_a_turn_of_both(
     assert {event.actor for run in runs for event in run.events} == {"user", "assistant"}
 
 
+@pytest.mark.parametrize("form", ["turns", "rounds"])
+def test_records_of_exports_that_overlap_count_once(tmp_path: Path, form: str) -> None:
+    def record(session: int, turn: int) -> Record:
+        ids = {"id": f"t{session}-{turn}", "session_id": f"s{session}", "timestamp": time(session, turn)}
+        if form == "turns":
+            said = {"input": [user(session, turn)], "output": answer(session, turn)}
+        else:
+            said = {name: by_texts(session, turn)[name] for name in ("input", "output")}
+        return {**ids, **said, "latency": 0.5 + turn}
+
+    first = exported(record)
+    records = first + [one | {"latency": 9.5} for one in first[: len(first) // 2]]
+    path = as_lines(tmp_path / "traces.jsonl", records)
+    assert sorted(map(str, talks(read_by_draft(path)))) == sorted(map(str, WHOLE))
+    text = draft(path).text
+    assert '\nid = "id"    # of records with one id' in text
+
+
 def test_turns_without_a_time_are_told_to_be_in_the_logs_order(tmp_path: Path) -> None:
     def turn(session: int, turn: int) -> Record:
         return {"sessionId": f"s{session}", "input": [user(session, turn)], "output": answer(session, turn)}

@@ -252,9 +252,32 @@ def test_what_is_said_twice_in_a_talk_is_kept_unless_a_turn_repeats_the_end_of_t
     assert [event.text for event in talk.events] == ["Yes", "Next?", "Yes", "Next?", "No", "Done."]
 
 
+def test_a_turn_that_is_exported_again_counts_once_as_it_was_last(tmp_path: Path) -> None:
+    def turn(key: str | None, question: str, answer: str, score: int) -> dict[str, Any]:
+        own = {"key": key, "scores": [{"name": "useful", "value": score}]}
+        return {"talk": "a", "in": [{"role": "user", "content": question}], "out": answer} | own
+
+    lines = [
+        turn("1", "Where?", "Here.", 5),
+        turn("2", "When?", "Now.", 4),
+        turn("1", "Where?", "There.", 1),
+        turn("2", "Who?", "I.", 4),  # another question
+        turn(None, "Why?", "So.", 3),
+        turn(None, "Why?", "So.", 2),
+    ]
+    path = write_lines(tmp_path / "turns.jsonl", *lines)
+    scores = '[scores]\nat = "scores"\nname = "name"\nvalue = "value"\n'
+    talk = one("mapped", path, map=f'{TURNS}{scores}[input]\nid = "key"\n')
+    assert [event.text for event in talk.events] == (
+        ["Where?", "There.", "When?", "Now.", "Who?", "I.", "Why?", "So.", "Why?", "So."]
+    )
+    assert {outcome.name: outcome.value for outcome in talk.outcomes} == {"useful": 14 / 5}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (TURNS.replace("joined = true", '[input]\nid = "key"'), "only with rounds in [input] or joined"),
         (TURNS + "growing = true\n", "give joined or growing"),
         (TURNS.replace('at = "in"', "each = true"), "give joined or each"),
         (TURNS.replace('native_id = "talk"', ""), "needs trajectory.native_id"),

@@ -957,6 +957,22 @@ def test_numbers_that_no_two_speakers_share_are_those_of_the_log(tmp_path: Path)
     }
 
 
+def test_a_round_that_is_exported_again_counts_once_as_it_was_last(tmp_path: Path) -> None:
+    rows = [
+        {"s": "a", "n": 1, "key": 1, "question": "Where?", "answer": "Here.", "stars": 5},
+        {"s": "a", "n": 2, "key": 2, "question": "When?", "answer": "Now.", "stars": 4},
+        {"s": "b", "n": 1, "key": 1, "question": "Where?", "answer": "Away.", "stars": 3},
+        {"s": "a", "n": 1, "key": 1, "question": "Where?", "answer": "There.", "stars": 1},
+    ]
+    layout = ROUNDS.replace("[input]", '[input]\nid = "key"')
+    talks, wrong = read("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=layout)
+    assert not wrong
+    assert sorted([event.text for event in talk.events] for talk in talks) == [
+        ["Where?", "Away."],
+        ["Where?", "There.", "When?", "Now."],
+    ]
+
+
 def test_a_rounds_number_may_be_its_time(tmp_path: Path) -> None:
     rows = [{"s": "a", "n": 1_700_000_000 + n, "question": f"Q{n}", "answer": f"A{n}"} for n in (5, 0)]
     talk = one("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=ROUNDS)
