@@ -257,17 +257,6 @@ def _of_pairs(
     return replace(row, low=None, high=None, reason=reason)
 
 
-def label_counts(ratings: Ratings) -> Ints:
-    """(raters, labels) how often each rater gave each label: a handful of positives shows little."""
-    return np.stack([(ratings.matrix == label).sum(0) for label in range(len(ratings.labels))], axis=1)
-
-
-def macro_mean(rows: Sequence[Coefficient]) -> tuple[float | None, int, int]:
-    """The mean over codes of the defined values, how many those are, and of how many: "k of n defined"."""
-    defined = [row.value for row in rows if row.value is not None]
-    return (sum(defined) / len(defined) if defined else None), len(defined), len(rows)
-
-
 def _joint_formulas(ratings: Ratings, pairs: list[Pair]) -> dict[str, Formula]:
     q = len(ratings.labels)
     formulas: dict[str, Formula] = {

@@ -51,21 +51,6 @@ def wilson(successes: float, n: float) -> Interval:
     return Interval(max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
-def jeffreys(successes: float, n: float) -> Interval:
-    """The equal-tailed Beta(½, ½) posterior of a proportion, which also covers rare ones (Brown et al. 2001).
-
-    Its ends go to 0 with no success and to 1 with nothing else; both arguments may be effective counts.
-    """
-    from scipy import special
-
-    if n <= 0:
-        return Interval(None, None, "no observation")
-    a, b = successes + 0.5, n - successes + 0.5
-    low = 0.0 if successes <= 0 else float(special.betaincinv(a, b, 0.025))
-    high = 1.0 if successes >= n else float(special.betaincinv(a, b, 0.975))
-    return Interval(low, high)
-
-
 def student(df: float) -> float:
     """The .975 quantile of Student's t."""
     from scipy import special

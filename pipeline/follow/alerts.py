@@ -223,7 +223,8 @@ def _alerts_of(
         if not is_on_its_way and (event.text or "") in halting:
             items.append({"alert": "halting_message", "text": event.text})
     elif kind == "agent":
-        state.waiting = None
+        if event.kind != "wait":  # which is to do nothing, and answers nobody
+            state.waiting = None
         times = _repetitions(event, state)
         if times == LOOP:
             name = event.action.name if event.action else event.kind

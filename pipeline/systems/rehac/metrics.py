@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -62,23 +62,6 @@ def normalised_answer(answer: str) -> str:
     """Lower case, without punctuation, articles and extra space."""
     bare = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
-
-
-def exact_match(answer: str, gold: str) -> bool:
-    """Whether the two say the same after normalisation."""
-    return normalised_answer(answer) == normalised_answer(gold)
-
-
-def answer_f1(answer: str, gold: str) -> float:
-    """Token F1; 0 where the two differ and either is yes, no or noanswer."""
-    prediction, right = normalised_answer(answer), normalised_answer(gold)
-    if prediction != right and {prediction, right} & {"yes", "no", "noanswer"}:
-        return 0.0
-    common = (Counter(prediction.split()) & Counter(right.split())).total()
-    if not common:
-        return 0.0
-    precision, recall = common / len(prediction.split()), common / len(right.split())
-    return 2 * precision * recall / (precision + recall)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from coaudit.annotation.statistics import Coefficient, Ratings, coefficients
-from coaudit.annotation.statistics.agreement import COEFFICIENTS, Level, agreement, label_counts, macro_mean
+from coaudit.annotation.statistics.agreement import COEFFICIENTS, Level, agreement
 from coaudit.annotation.statistics.sets import set_alpha, set_distances
 
 NAN = -1
@@ -336,17 +336,6 @@ def test_wrong_input_is_refused_with_the_rule_and_the_value(change: Any, message
 def test_an_unknown_coefficient_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown coefficient 'kappa', expected one of percent_agreement"):
         agreement(ratings([[0, 1]]), ["kappa"])
-
-
-def test_labels_are_counted_by_rater() -> None:
-    assert label_counts(ratings([[0, 1], [0, NAN], [1, 1]])).tolist() == [[2, 1], [0, 2]]
-
-
-def test_the_macro_mean_says_how_many_codes_it_rests_on() -> None:
-    rows = [one("cohen_kappa", from_table([[20, 5], [10, 15]])), one("cohen_kappa", [[0, 0]])]
-    value, defined, codes = macro_mean(rows)
-    assert value == pytest.approx(0.4) and (defined, codes) == (1, 2)
-    assert macro_mean(rows[1:]) == (None, 0, 1)
 
 
 MATRICES = arrays(np.int64, st.tuples(st.integers(2, 25), st.integers(2, 4)), elements=st.integers(-1, 3))

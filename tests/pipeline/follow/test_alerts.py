@@ -161,6 +161,9 @@ async def test_a_person_who_waits_does_so_since_their_message_however_events_are
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
     assert await alerts(trajectory(says("Hello?")), wait=0.01) == [("unanswered", 0)]
     assert await alerts(trajectory(says("Hello?"), acts("A")), wait=0.01) == []
+    pause = Event(seq=0, actor="a", kind="wait", action=Action(name="DO_NOTHING"), status="succeeded")
+    assert await alerts(trajectory(says("Hello?"), pause), wait=0.01) == [("unanswered", 0)]
+    assert await alerts(trajectory(says("Hello?"), pause, acts("A")), wait=0.01) == []
     assert await alerts(trajectory(says("Bye."), ended=True), wait=0.01) == []
 
 

@@ -329,36 +329,43 @@ def _table(name: str, entries: Mapping[str, str | int], comment: str) -> Iterato
 
 
 def _events(survey: Survey, guess: Guess) -> Iterator[str]:
+    """The table that says what an event is."""
     if guess.shape == "messages":
-        yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
-        if guess.at:
-            yield f"at = {toml_string(guess.at)}"
-        if guess.each:
-            yield "each = true    # a record is one message"
-        if back := [path for path in (guess.artifacts, guess.reply) if path]:
-            yield f"reply = {toml_string(back[0]) if len(back) == 1 else _list(back)}    # what came back"
-        if guess.briefing:
-            yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
-        if guess.joined:
-            yield "joined = true    # records of one native_id are turns of a session"
-        if guess.turn_time:
-            yield f"time = {_path(survey, guess.turn_time)}"
-        if guess.growing:
-            yield "growing = true    # records continue each other: the last one has the whole session"
-        return
-    if guess.shape == "spans":
-        yield "\n[spans]    # runs of models, tools and agents, with input and output"
-        if guess.at:
-            yield f"at = {toml_string(guess.at)}"
-        if guess.joined:
-            yield "joined = true    # records of one native_id are a session"
-        yield from _fields(survey, guess.spans)
-        kind = str(guess.spans["kind"])
-        yield "[spans.kinds]    # model, tool, agent or other"
-        yield from (
-            f"{_key(word)} = {toml_string(kind_at(kind, word))}" for word in survey.paths[kind].values
-        )
-        return
+        return _messages(survey, guess)
+    return _spans(survey, guess) if guess.shape == "spans" else _event_fields(survey, guess)
+
+
+def _messages(survey: Survey, guess: Guess) -> Iterator[str]:
+    yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
+    if guess.at:
+        yield f"at = {toml_string(guess.at)}"
+    if guess.each:
+        yield "each = true    # a record is one message"
+    if back := [path for path in (guess.artifacts, guess.reply) if path]:
+        yield f"reply = {toml_string(back[0]) if len(back) == 1 else _list(back)}    # what came back"
+    if guess.briefing:
+        yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
+    if guess.joined:
+        yield "joined = true    # records of one native_id are turns of a session"
+    if guess.turn_time:
+        yield f"time = {_path(survey, guess.turn_time)}"
+    if guess.growing:
+        yield "growing = true    # records continue each other: the last one has the whole session"
+
+
+def _spans(survey: Survey, guess: Guess) -> Iterator[str]:
+    yield "\n[spans]    # runs of models, tools and agents, with input and output"
+    if guess.at:
+        yield f"at = {toml_string(guess.at)}"
+    if guess.joined:
+        yield "joined = true    # records of one native_id are a session"
+    yield from _fields(survey, guess.spans)
+    kind = str(guess.spans["kind"])
+    yield "[spans.kinds]    # model, tool, agent or other"
+    yield from (f"{_key(word)} = {toml_string(kind_at(kind, word))}" for word in survey.paths[kind].values)
+
+
+def _event_fields(survey: Survey, guess: Guess) -> Iterator[str]:
     yield "\n[event]"
     yield from _fields(survey, guess.event)
     if guess.shape == "text":
@@ -399,61 +406,79 @@ def _fields(survey: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]
 
 
 def _roles(guess: Guess) -> Iterator[str]:
+    """Who speaks: by rules where a role alone does not say it, else a table of the roles."""
     if guess.bot_path:
-        yield "\n[[roles]]    # whoever has this is a bot, everybody else a person; add rules before these"
-        mark = guess.bot_flag or '"*"'
-        yield f'where = {{ {toml_string(guess.bot_path)} = {mark} }}\nkind = "agent"'
-        names = as_list(guess.event["role"])
-        around = [role for role in guess.roles if ROLES.get(role.name.lower()) == "environment"]
-        for path, role in itertools.product(names, around if guess.bot_flag else ()):
-            where = f"{toml_string(path)} = {toml_string(role.name)}"
-            yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "environment"'
-        for path in names if guess.bot_flag else names[:-1]:
-            yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
-        return
+        return _bot_rules(guess)
     if guess.kinds_from_paths:
-        yield "\n# where the name stands says who it is"
-        for path, kind in guess.kinds_from_paths.items():
-            yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "{kind}"'
-        return
+        return _path_rules(guess.kinds_from_paths)
     if guess.observation_prefix:
-        prefix = toml_string(f"~^{re.escape(guess.observation_prefix)}")
-        yield "\n[[roles]]    # what a scaffold writes as the user after each command"
-        role_at, text_at = speech_paths(guess)
-        people = [role for role in guess.roles if role.kind == "human"]
-        for role in people:
-            where = f"{toml_string(role_at)} = {toml_string(role.name)}, {toml_string(text_at)} = {prefix}"
-            yield f'where = {{ {where} }}\nkind = "environment"'
-        for role in guess.roles:
-            if not role.is_builtin:
-                where = f"{toml_string(role_at)} = {toml_string(role.name)}"
-                yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
-        return
+        return _observation_rules(guess, guess.observation_prefix)
     if guess.result_label:
-        yield "\n[[roles]]    # results of actions are said by nobody, whatever name they have"
-        label = toml_string(guess.result_label)
-        yield f'where = {{ {label} = "*" }}\nkind = "environment"\nactor = "environment"'
-        yield from _role_rules(guess)
-        return
+        return _result_rules(guess, guess.result_label)
     if guess.call_roles:
-        yield "\n# a tool call belongs to the agent that made it"
-        yield from _role_rules(guess)
-        return
-    roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
+        return itertools.chain(["\n# a tool call belongs to the agent that made it"], _role_rules(guess))
+    if guess.shape == "messages" and (guess.preset or guess.kinds_from_names):
+        return _message_rules(guess)
+    return _role_table(guess)
+
+
+def _bot_rules(guess: Guess) -> Iterator[str]:
+    yield "\n[[roles]]    # whoever has this is a bot, everybody else a person; add rules before these"
+    mark = guess.bot_flag or '"*"'
+    yield f'where = {{ {toml_string(str(guess.bot_path))} = {mark} }}\nkind = "agent"'
+    names = as_list(guess.event["role"])
+    around = [role for role in guess.roles if ROLES.get(role.name.lower()) == "environment"]
+    for path, role in itertools.product(names, around if guess.bot_flag else ()):
+        where = f"{toml_string(path)} = {toml_string(role.name)}"
+        yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "environment"'
+    for path in names if guess.bot_flag else names[:-1]:
+        yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
+
+
+def _path_rules(kinds: Mapping[str, str]) -> Iterator[str]:
+    yield "\n# where the name stands says who it is"
+    for path, kind in kinds.items():
+        yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "{kind}"'
+
+
+def _observation_rules(guess: Guess, beginning: str) -> Iterator[str]:
+    prefix = toml_string(f"~^{re.escape(beginning)}")
+    yield "\n[[roles]]    # what a scaffold writes as the user after each command"
+    role_at, text_at = speech_paths(guess)
+    people = [role for role in guess.roles if role.kind == "human"]
+    for role in people:
+        where = f"{toml_string(role_at)} = {toml_string(role.name)}, {toml_string(text_at)} = {prefix}"
+        yield f'where = {{ {where} }}\nkind = "environment"'
+    for role in guess.roles:
+        if not role.is_builtin:
+            where = f"{toml_string(role_at)} = {toml_string(role.name)}"
+            yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
+
+
+def _result_rules(guess: Guess, label: str) -> Iterator[str]:
+    yield "\n[[roles]]    # results of actions are said by nobody, whatever name they have"
+    where = f'{toml_string(label)} = "*"'
+    yield f'where = {{ {where} }}\nkind = "environment"\nactor = "environment"'
+    yield from _role_rules(guess)
+
+
+def _message_rules(guess: Guess) -> Iterator[str]:
     if guess.preset:
         yield "\n[[roles]]    # what a person set once for all talks, and did not say in this one"
         yield f'where = {{ role = "user", content = {_literal(f"~^{re.escape(guess.preset)}")} }}'
         yield 'kind = "environment"'
-    if guess.shape == "messages" and guess.kinds_from_names:
+    if guess.kinds_from_names:
         yield "\n# these names contradict their roles"
         for name, kind in guess.kinds_from_names.items():
             yield f'[[roles]]\nwhere = {{ name = {toml_string(name)} }}\nkind = "{kind}"'
-        if not guess.preset:
-            return
     if guess.preset:
-        for role in roles:
-            yield f'[[roles]]\nwhere = {{ role = {toml_string(role.name)} }}\nkind = "{role.kind}"'
-        return
+        for role in guess.roles:
+            if not role.is_builtin:
+                yield f'[[roles]]\nwhere = {{ role = {toml_string(role.name)} }}\nkind = "{role.kind}"'
+
+
+def _role_table(guess: Guess) -> Iterator[str]:
+    roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
     if not roles or guess.is_alternating:
         return
     unknown = sum(not role.is_known for role in roles)

@@ -57,6 +57,7 @@ from .sessions import (
     record_id,
     session_ids,
     session_of_turns,
+    talk_ids,
     with_project,
 )
 from .shapes import (
@@ -593,10 +594,9 @@ def _shared_session(guess: Guess, survey: Survey) -> list[str]:
     has a session of its own, or where several traces have spans of one id."""
     if _has_ids_of_traces(guess, survey):
         return []
-    for one in fields_named(survey.paths, TALKS, depth=3):
+    for one in talk_ids(survey):
         many = [own for own in sessions_of(survey, [one.path]) if value_at(own[0], one.path)]
-        is_shared = any(len(own) > 1 for own in many)
-        if snake_case(one.key) in TALKS and one.has_only("text", "number") and is_shared:
+        if any(len(own) > 1 for own in many):
             return with_project(one.path, survey)
     return []
 

@@ -59,9 +59,9 @@ RECORD = (*NAMES["id"], "trace_id", "run_id", "request_id", "log_id", "record_id
 """Names of the ids of records."""
 
 
-def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSummary]:
+def session_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummary]:
     """Fields of a table that say which session a record is of, the likeliest first; no id of a speaker's."""
-    candidates = [one for one in fields_named(survey.paths, SESSION, depth=depth) if repeats(one, survey)]
+    candidates = [one for one in fields_named(survey.paths, SESSION) if repeats(one, survey)]
     candidates = [
         one for one in candidates if not any(_is_speaker_id(one, path, survey) for path in as_list(role)[:1])
     ]
@@ -178,11 +178,6 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     questions = sum(
         len({str(value_at(record, question)) for record in records}) for records in sessions.values()
     )
-    is_ordered = all(
-        _rises([value_at(record, path) for record in records])
-        for records in sessions.values()
-        for path in numbers
-    )
     pairs = [pair for records in sessions.values() for pair in pairwise(records)]
     repetitions = sum(
         all(value_at(a, path) == value_at(b, path) for path in (question, *numbers))
@@ -190,7 +185,7 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
         for a, b in pairs
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
-    return session if is_ordered and is_dialogue else None
+    return session if is_dialogue and _rise_in_each(sessions.values(), numbers) else None
 
 
 def record_id(survey: Survey, questions: Sequence[Any], when: str | None) -> str | None:
@@ -233,11 +228,8 @@ def session_of_turns(
     all, and no id of a conversation in one record each. Records are no runs of the same tasks and none of
     several kinds (KINDS), and their numbers do not fall in a talk.
     """
-    people = [one for path, one in survey.paths.items() if snake_case(path) in {*SUBJECTS, *PEOPLE}]
-    kinds = [one for one in fields_named(survey.paths, KINDS, depth=0) if repeats(one, survey)]
-    tasks = fields_named(survey.paths, HEAD["instance"], depth=0)
     names = NAMES["seq"] if when else (*NAMES["seq"], *NAMES["id"])
-    numbers = [one for one in fields_named(survey.paths, names, depth=0) if one.has_only("number")]
+    numbers = [one.path for one in fields_named(survey.paths, names, depth=0) if one.has_only("number")]
     places = {id(record): place for place, record in enumerate(survey.records)}
     for one in talk_ids(survey):
         talks = [own for own in sessions_of(survey, [one.path]) if value_at(own[0], one.path) is not None]
@@ -247,17 +239,29 @@ def session_of_turns(
             continue
         if when:
             talks = [_in_order(own, when, formats) for own in talks]
-        is_of_others = any(_several(talks, who.path) for who in people)
-        is_of_kinds = any(_several(talks, kind.path) > DIFFERENT * len(talks) for kind in kinds)
-        if is_of_others or is_of_kinds or any(_are_runs(talks, task.path) for task in tasks):
-            continue
-        if not all(
-            _rises([value_at(record, field.path) for record in own]) for own in talks for field in numbers
-        ):
+        if _hold_other_things(talks, survey) or not _rise_in_each(talks, numbers):
             continue
         if _are_turns([[calls[places[id(record)]] for record in own] for own in talks]):
             return [one.path]
     return []
+
+
+def _hold_other_things(talks: Sequence[Sequence[dict[str, Any]]], survey: Survey) -> bool:
+    """Whether what shares an id is no talk: any has several people, most have calls of several kinds, or they
+    are runs of the same tasks."""
+    people = [path for path in survey.paths if snake_case(path) in {*SUBJECTS, *PEOPLE}]
+    kinds = [one.path for one in fields_named(survey.paths, KINDS, depth=0) if repeats(one, survey)]
+    tasks = [one.path for one in fields_named(survey.paths, HEAD["instance"], depth=0)]
+    return (
+        any(_several(talks, path) for path in people)
+        or any(_several(talks, path) > DIFFERENT * len(talks) for path in kinds)
+        or any(_are_runs(talks, path) for path in tasks)
+    )
+
+
+def _rise_in_each(talks: Iterable[Sequence[dict[str, Any]]], numbers: Sequence[str]) -> bool:
+    """Whether the numbers at these paths do not fall in any talk."""
+    return all(_rises([value_at(record, path) for record in own]) for own in talks for path in numbers)
 
 
 def _several(talks: Sequence[Sequence[dict[str, Any]]], path: str) -> int:

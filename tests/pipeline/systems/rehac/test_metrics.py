@@ -143,29 +143,6 @@ def test_a_trajectory_without_a_score_is_missing_and_not_zero(tmp_path: Path) ->
     assert metrics.monte_carlo([trajectory]) == []
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "f1"),
-    [
-        ("Seth MacFarlane", "Seth MacFarlane, Mike Barker and Matt Weitzman", 0.4444444444444445),
-        ("torpedoes", "torpedoes and submarines", 0.5),
-        ("yes", "yes it is", 0),
-        ("yes", "No", 0),
-        ("no", "No.", 1),
-        ("The Upper Linth", "upper linth", 1),
-        ("", "", 0),
-        ("Upper Linth valley", "the Anselm mill, Linth valley", 4 / 7),
-    ],
-)
-def test_f1_is_the_published_one(gold: str, answer: str, f1: float) -> None:
-    assert metrics.answer_f1(answer, gold) == pytest.approx(f1, abs=1e-15)
-    assert metrics.answer_f1(gold, answer) == pytest.approx(f1, abs=1e-15)
-
-
-def test_an_exact_match_is_one_after_normalisation() -> None:
-    assert metrics.exact_match("The  Marrowby-Canal!", "marrowbycanal")
-    assert not metrics.exact_match("Marrowby", "Marrowby canal")
-
-
 def test_the_three_dilemmas_are_found_with_the_steps_that_show_them() -> None:
     pairs = read(SAMPLES / "hotpotqa_pairs.jsonl")
     assert [(f.code, f.cites) for f in dilemmas(pairs[0])] == [("ambiguity", (3,))]

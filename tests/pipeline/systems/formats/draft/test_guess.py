@@ -1574,3 +1574,28 @@ def test_definitions_are_no_turns_where_people_speak_in_lists_within_lists(tmp_p
         [tmp_path / "games" / "0.json"], ReadOptions(map=way.replace("tasks[]", "n[]")), "mapped"
     )
     assert not isinstance(wrong, Trajectory) and wrong.reason == "input.sessions: no list at 'n[].episodes'"
+
+
+@pytest.mark.parametrize("key", ["session_id", "langfuse_session_id"])
+def test_traces_with_the_id_of_their_session_are_joined_whoever_it_is_named_after(
+    tmp_path: Path, key: str
+) -> None:
+    def span(turn: int, place: int, kind: str) -> dict[str, Any]:
+        parent = f"{turn}:0" if place else None
+        start = f"2026-01-01T00:0{turn}:0{place}Z"
+        own = {"id": f"{turn}:{place}", "type": kind, "parent_id": parent, "start_time": start, "name": kind}
+        said = [{"role": "user", "content": f"What is {turn} and one?"}]
+        return {**own, "input": said, "output": {"role": "assistant", "content": f"It is {turn + 1}."}}
+
+    traces = [
+        {
+            "id": f"t{turn}",
+            "metadata": {key: f"s{turn // 3}"},
+            "observations": [span(turn, 0, "span"), span(turn, 1, "generation")],
+        }
+        for turn in range(9)
+    ]
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps(traces))
+    guess = draft(path).guess
+    assert (guess.native_id, guess.joined) == ([f"metadata.{key}"], True)
