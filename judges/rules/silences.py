@@ -46,7 +46,8 @@ def long_silence(log: Log) -> list[Finding] | None:
     """C.3: six or more actions in a row without a message, after the agent had taken the task up."""
     if not log.channel:
         return None
-    return [result for agent in log.agents for result in _silences(log, agent)]
+    acting = [a for a in log.agents if sum(e.kind == "action" for e in log.of_agent(a)) >= LONG]
+    return [result for agent in acting for result in _silences(log, agent)]
 
 
 def unanswered_human(log: Log) -> list[Finding] | None:

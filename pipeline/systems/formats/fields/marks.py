@@ -73,26 +73,25 @@ _VETO = re.compile(
     r"(?:\s*(?:[.!,;:(\n<\"]|$)|\s+(?:and (?:provided|said)|with|for|right now|because)\b)",
     re.IGNORECASE,
 )
-_COMMENT = re.compile(
-    r"\bthe user said:(?P<a>.*)|<feedback>(?P<b>.*?)</feedback>|\bwith reason:(?P<c>.*)"
-    r"|\bwith the following feedback:(?P<d>.*)",
-    re.DOTALL,
-)
+_COMMENT = re.compile(r"\bthe user said:|(?P<tag><feedback>)|\bwith reason:|\bwith the following feedback:")
+"""What a comment follows, to its closing tag or to the end."""
 ASKING = "AskUserQuestion"
 """Claude Code's tool that asks the person, whose answers are its result."""
 _ANSWERED = re.compile(
-    r"\s*User has answered your questions?: (?!\. You can now continue)(.+?)"
-    r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?\s*",
+    r"User has answered your questions?: (?!\. You can now continue)(.+?)"
+    r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?",
     re.DOTALL,
 )
 _TURN_TO = r"(?:ask_followup_question|attempt_completion|plan_mode_respond)"
 """The tools of Cline and Roo Code that a person answers."""
 _SPOKEN = re.compile(
-    rf"(?:^\[{_TURN_TO}\b[^\n]*\] Result:\s*(?:The user has provided\b[^\n]*\s*)?"
-    r"|^The user (?:approved this operation and|has) provided\b[^\n]*\s*)"
-    r"<(?P<tag>answer|feedback|user_message)>\s*(?P<words>.*?)\s*</(?P=tag)>",
-    re.DOTALL | re.MULTILINE,
+    rf"(?:^\[{_TURN_TO}\b[^\n]*\] Result:\s*(?:The user has provided\b[^\n]*?(?:\n\s*)?)?"
+    r"|^The user (?:approved this operation and|has) provided\b[^\n]*?(?:\n\s*)?)"
+    r"<(?P<tag>answer|feedback|user_message)>",
+    re.MULTILINE,
 )
+"""What a person's words follow. No pattern looks for their end, nor for the space around them: one that does
+takes for ever on a text without it."""
 _BLOCK = re.compile(
     r"\s*(?:# AGENTS\.md instructions\b[^\n]*\n\s*(?=<INSTRUCTIONS>))?<("
     r"environment_context|environment_details"  # Codex; Cline, Roo Code
@@ -141,14 +140,18 @@ def veto(content: JsonValue) -> Veto | None:
     text = error(content) or contents.plain_text(content)
     if not _VETO.match(text[:LOOK]):
         return None
-    match = _COMMENT.search(text)
-    words = next((one.strip() for one in match.groups() if one is not None), "") if match else ""
-    return Veto(words or None)
+    closing = text.rfind("</feedback>")
+    marks = (one for one in _COMMENT.finditer(text) if not one["tag"] or one.end() <= closing)
+    mark = next(marks, None)
+    if mark is None:
+        return Veto(None)
+    end = text.find("</feedback>", mark.end()) if mark["tag"] else None
+    return Veto(text[mark.end() : end].strip() or None)
 
 
 def answered_words(content: JsonValue, tool: str | None) -> str | None:
     """What a person answered to a tool that asks them; None in the result of any other tool."""
-    match = _ANSWERED.fullmatch(contents.plain_text(content)) if tool == ASKING else None
+    match = _ANSWERED.fullmatch(contents.plain_text(content).strip()) if tool == ASKING else None
     if match is None and re.fullmatch(_TURN_TO, tool or ""):
         return "\n".join(spoken_words(f"[{tool}] Result:\n{contents.plain_text(content)}")) or None
     return match[1] if match else None
@@ -156,7 +159,18 @@ def answered_words(content: JsonValue, tool: str | None) -> str | None:
 
 def spoken_words(text: str) -> list[str]:
     """What a person answered, or said of a result, in a turn that a scaffold wrote."""
-    return [match["words"] for match in _SPOKEN.finditer(text) if match["words"]]
+    words, position = list[str](), 0
+    unclosed = set[str]()
+    while mark := _SPOKEN.search(text, position):
+        position = mark.end()
+        tag = f"</{mark['tag']}>"
+        end = -1 if tag in unclosed else text.find(tag, position)
+        if end < 0:
+            unclosed.add(tag)
+            continue
+        words.append(text[position:end].strip())
+        position = end + len(tag)
+    return [one for one in words if one]
 
 
 def reads_like_error(content: JsonValue) -> bool:
