@@ -6,6 +6,7 @@ first action on is C.1, later silence C.3; a report that says nothing is C.5.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -46,8 +47,11 @@ def long_silence(log: Log) -> list[Finding] | None:
     """C.3: six or more actions in a row without a message, after the agent had taken the task up."""
     if not log.channel:
         return None
-    acting = [a for a in log.agents if sum(e.kind == "action" for e in log.of_agent(a)) >= LONG]
-    return [result for agent in acting for result in _silences(log, agent)]
+    findings: dict[str, list[Finding]] = {agent: [] for agent in log.agents}
+    for agent, run in _wordless_runs(log):
+        if len(run) >= LONG:
+            findings[agent].append(Finding(tuple(run), f"{len(run)} actions in a row without a word"))
+    return list(itertools.chain(*findings.values()))
 
 
 def unanswered_human(log: Log) -> list[Finding] | None:
@@ -106,22 +110,26 @@ def bare_summary(log: Log) -> list[Finding] | None:
     return findings if spoke_after_work else None
 
 
-def _silences(log: Log, agent: str) -> Iterator[Finding]:
-    run: list[int] = []
-    has_spoken = False
+def _wordless_runs(log: Log) -> Iterator[tuple[str, list[int]]]:
+    """(agent, events) of each run of actions of an agent that had spoken before, between its words, those of
+    humans, and ends."""
+    agents, speakers = set(log.agents), set[str]()
+    runs: dict[str, list[int]] = {}
     for event in log.events:
-        if event.actor == agent and event.kind == "action":
-            run.append(event.seq)
+        if event.kind == "action" and event.actor in agents:
+            runs.setdefault(event.actor, []).append(event.seq)
             continue
-        speaks = event.kind in SAYS and (event.actor == agent or event.actor in log.humans)
-        if not speaks and event.kind != "finish":
+        speaks = event.kind in SAYS
+        if event.kind == "finish" or (speaks and event.actor in log.humans):
+            closed, runs = runs, {}
+        elif speaks and event.actor in agents:
+            closed = {event.actor: runs.pop(event.actor, [])}
+        else:
             continue
-        if has_spoken and len(run) >= LONG:
-            yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
-        has_spoken = has_spoken or (event.kind in SAYS and event.actor == agent)
-        run = []
-    if has_spoken and len(run) >= LONG:
-        yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
+        yield from ((agent, run) for agent, run in closed.items() if agent in speakers)
+        if speaks and event.actor in agents:
+            speakers.add(event.actor)
+    yield from ((agent, run) for agent, run in runs.items() if agent in speakers)
 
 
 def _not_opening(event: Event) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NoReturn
 
 import pytest
@@ -10,9 +11,10 @@ from coaudit.judges import JudgeError
 from coaudit.judges.rules import Detectors
 from coaudit.judges.rules.detectors import DETECTORS
 from coaudit.judges.rules.log import Log
+from coaudit.judges.rules.silences import long_silence
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
-from coaudit.schemas import Participant, Rating, Trajectory
+from coaudit.schemas import Event, Participant, Rating, Trajectory
 from tests.judges.teams import team
 
 BOOK = codebooks.load("failures")
@@ -98,6 +100,21 @@ def test_six_actions_without_a_word_are_a_missing_update() -> None:
     actions = [("agent", f"EDIT(part {i})") for i in range(6)]
     assert found(team(*TALK, *actions, ("agent", "All parts are in.")), "C.3") == (3, 4, 5, 6, 7, 8)
     assert found(team(*TALK, *actions[:5], ("agent", "Five parts are in.")), "C.3") is None
+
+
+def test_long_silences_of_many_agents_are_each_ones_own_and_cost_no_more_than_the_log() -> None:
+    many = [f"agent {n}" for n in range(20_000)]
+    people = (*(Participant(name=name, kind="agent") for name in many), Participant(name="h", kind="human"))
+    words = [("h", "Go"), *((name, "Here") for name in many)]
+    acts = [(name, None) for _ in range(6) for name in many[:2]]
+    events = [
+        Event(seq=seq, actor=actor, kind="message" if text else "action", text=text)
+        for seq, (actor, text) in enumerate([*words, *acts[:6], (many[1], "Wait"), *acts[6:], ("h", "?")])
+    ]
+    start = time.process_time()
+    findings = long_silence(Log(tuple(events), people))
+    assert time.process_time() - start < 5
+    assert [one.cites for one in findings or []] == [(20_001, 20_003, 20_005, 20_008, 20_010, 20_012)]
 
 
 def test_a_question_of_the_human_that_nobody_answers_is_found() -> None:
