@@ -578,8 +578,7 @@ def _set_turns(guess: Guess, survey: Survey) -> None:
             if not any(one.has_only("number") for one in fields_named(survey.paths, NAMES["seq"], depth=0)):
                 return
     when = None if field is None else field.path
-    questions = [many for many, _ in calls.calls_in(survey, str(guess.at), guess.reply)]
-    own_id = record_id(survey, questions, when)
+    own_id = record_id(survey, calls.calls_in(survey, str(guess.at), guess.reply), when)
     once = latest(survey, own_id)
     some = calls.calls_in(once, str(guess.at), guess.reply)
     if session := session_of_turns(once, some, when, formats):

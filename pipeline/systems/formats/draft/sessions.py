@@ -57,6 +57,8 @@ OWN = {*NAMES["id"], "key", "hash", "name"}
 """Names of the ids of anything: of what, says the object that they lie in."""
 RECORD = (*NAMES["id"], "trace_id", "run_id", "request_id", "log_id", "record_id")
 """Names of the ids of records."""
+WHOSE = {*PEOPLE, *SUBJECTS, "rater", "rater_id", "annotator", "annotator_id", "coder", "judge", "model_id"}
+"""Names of who speaks or rates, also where these are numbers."""
 
 
 def session_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummary]:
@@ -188,13 +190,20 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     return session if is_dialogue and _rise_in_each(sessions.values(), numbers) else None
 
 
-def record_id(survey: Survey, questions: Sequence[Any], when: str | None) -> str | None:
-    """The path of the id of a record, which has one of the `questions`, at the time at `when`; None without
-    one. Records of one id are exports of one: they have the same question and time, and most ids come once.
+def record_id(survey: Survey, words: Sequence[Any], when: str | None) -> str | None:
+    """The path of the id of a record, in which `words` are said, at the time at `when`; None without one.
+
+    Most ids come once. Records of one id are exports of one: they differ in numbers, later times and lists
+    alone, and not in what is said, as rivals do, nor in who rates it.
     """
+    whose = [
+        one.path
+        for path, one in survey.paths.items()
+        if "[]" not in path and (_is_word(one) or snake_case(one.key) in WHOSE)
+    ]
     keys = [
-        repr((question, value_at(record, when) if when else None))
-        for question, record in zip(questions, survey.records, strict=True)
+        repr((content, [value_at(record, path) for path in [when, *whose] if path]))
+        for content, record in zip(words, survey.records, strict=True)
     ]
     for one in fields_named(survey.paths, RECORD, depth=0):
         if not one.has_only("text", "number") or one.count < len(survey.records):
@@ -204,6 +213,10 @@ def record_id(survey: Survey, questions: Sequence[Any], when: str | None) -> str
         if count > DIFFERENT * len(ids) and len(set(zip(ids, keys, strict=True))) == count:
             return one.path
     return None
+
+
+def _is_word(field: PathSummary) -> bool:
+    return field.kinds["text"] > 0 and not is_time(field)
 
 
 def latest(survey: Survey, path: str | None) -> Survey:

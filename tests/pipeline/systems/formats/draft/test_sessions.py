@@ -154,6 +154,20 @@ def test_records_of_exports_that_overlap_count_once(tmp_path: Path, form: str) -
     assert '\nid = "id"    # of records with one id' in text
 
 
+@pytest.mark.parametrize("key", ["output", "annotator"])
+def test_rival_answers_and_ratings_under_one_id_are_no_exports_of_one(tmp_path: Path, key: str) -> None:
+    def row(session: int, turn: int) -> Record:
+        texts = by_texts(session, turn)
+        said = {name: texts[name] for name in ("input", "output")}
+        return {"id": f"t{session}-{turn}", "session_id": f"s{session}", "annotator": 1, **said}
+
+    first = exported(row)
+    other = {"output": "It is by the mill.", "annotator": 2}[key]
+    text = draft(as_lines(tmp_path / "rows.jsonl", first + [{**one, key: other} for one in first[:4]])).text
+    assert "the last counts" not in text
+    assert '\nid = "id"    # of records with one id' in draft(as_lines(tmp_path / "one.jsonl", first)).text
+
+
 def test_turns_without_a_time_are_told_to_be_in_the_logs_order(tmp_path: Path) -> None:
     def turn(session: int, turn: int) -> Record:
         return {"sessionId": f"s{session}", "input": [user(session, turn)], "output": answer(session, turn)}
