@@ -205,7 +205,7 @@ class MappedSessions:
         for place, (_, record) in enumerate(many):
             key = self.record_id(record)
             version = (str(key), repr(self.question(record)), self.role_in_round(record))
-            latest[place if key is None else version] = many[place]
+            latest[place if key in (None, "") else version] = many[place]
         return list(latest.values())
 
     def says_outcome(self, record: dict[str, Any]) -> bool:

@@ -263,15 +263,16 @@ def test_a_turn_that_is_exported_again_counts_once_as_it_was_last(tmp_path: Path
         turn("1", "Where?", "There.", 1),
         turn("2", "Who?", "I.", 4),  # another question
         turn(None, "Why?", "So.", 3),
-        turn(None, "Why?", "So.", 2),
+        turn("", "Why?", "So.", 2),
+        turn("", "Why?", "So.", 3),
     ]
     path = write_lines(tmp_path / "turns.jsonl", *lines)
     scores = '[scores]\nat = "scores"\nname = "name"\nvalue = "value"\n'
     talk = one("mapped", path, map=f'{TURNS}{scores}[input]\nid = "key"\n')
     assert [event.text for event in talk.events] == (
-        ["Where?", "There.", "When?", "Now.", "Who?", "I.", "Why?", "So.", "Why?", "So."]
+        ["Where?", "There.", "When?", "Now.", "Who?", "I.", *["Why?", "So."] * 3]
     )
-    assert {outcome.name: outcome.value for outcome in talk.outcomes} == {"useful": 14 / 5}
+    assert {outcome.name: outcome.value for outcome in talk.outcomes} == {"useful": 17 / 6}
 
 
 @pytest.mark.parametrize(
