@@ -114,7 +114,8 @@ class Tail:
         current = set()
         for root in self.roots:
             with contextlib.suppress(OSError):
-                for path, system in discover.discover(root, self.system, self._refuse):
+                places = discover.discover(root, self.system, self._refuse, recognise=self._recognise)
+                for path, system in places:
                     current.add(path)
                     self._check(path, system)
         self._name_lost(before, current)
@@ -241,6 +242,17 @@ class Tail:
             self._unreadable_places.add(path)
             item = discover.unreadable_item(str(path), error)
             self.sink.quarantine(refusal_of(item.source), [item], anew=True)
+
+    def _recognise(self, path: Path, system: str) -> str | None:
+        """The system whose source a path is. A file that looks as it did has the system that it had: of many
+        that no one writes any more none is opened."""
+        entry = self.watched_sources.get(path)
+        if entry is not None:
+            with contextlib.suppress(FileNotFoundError):
+                mark = _mark(str(path))
+                if mark in entry.signature or mark in entry.newest_signature:
+                    return entry.system
+        return discover.recognised_system(path, system)
 
     def _check(self, path: Path, system: str) -> None:
         now = time.monotonic()
@@ -402,8 +414,9 @@ def _ends_within_line(path: Path, system: str) -> bool:
 
 def _signature(path: Path, system: str) -> Signature:
     """Size, time and inode of a source's files, and of those beside it on which its reading depends."""
-    return tuple(
-        (file, state.st_size, state.st_mtime_ns, state.st_ino)
-        for file in sources.files(Place(path, str(path), system))
-        for state in (os.stat(file),)
-    )
+    return tuple(map(_mark, sources.files(Place(path, str(path), system))))
+
+
+def _mark(file: str) -> Mark:
+    state = os.stat(file)
+    return file, state.st_size, state.st_mtime_ns, state.st_ino

@@ -42,11 +42,13 @@ def discover(
     system: str = "auto",
     refused: Callable[[Path, OSError], None] | None = None,
     unknown: Callable[[Path], None] | None = None,
+    recognise: Callable[[Path, str], str | None] = recognised_system,
 ) -> Iterator[tuple[Path, str]]:
     """Sources at or below `root` with their systems; what lies inside a source belongs to it.
 
     Links to folders are not followed. `refused` is called with paths that cannot be read, `unknown` with
-    files that are no source and part of none, and with links to folders outside of `root`.
+    files that are no source and part of none, and with links to folders outside of `root`. `recognise` is
+    asked for the system of each path, as `recognised_system` is.
     """
     waiting = [root]
     while waiting:
@@ -57,7 +59,7 @@ def discover(
                 if unknown is not None and not path.resolve().is_relative_to(root.resolve()):
                     unknown(path)
                 continue
-            system_name = recognised_system(path, system)
+            system_name = recognise(path, system)
             if not system_name and path.is_dir():
                 waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:

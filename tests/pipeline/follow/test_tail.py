@@ -361,6 +361,29 @@ def test_a_file_that_is_replaced_by_one_of_another_system_is_read_as_that(tail: 
     assert {one.system for one in look(tail).values()} == {"coaudit", "chat"}
 
 
+def test_logs_that_look_as_they_did_are_not_opened_again(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [tmp_path / f"results/{n}.jsonl" for n in range(3)]
+    for log in logs:
+        talk(log.stem, "Hello", log=log)
+    (tmp_path / "results/notes.jsonl").write_text("{}\n")
+    asked: list[str] = []
+
+    def recognise(path: Path, system: str = "auto") -> str | None:
+        asked.append(path.name)
+        return system_of(path, system)
+
+    system_of = discover.recognised_system
+    monkeypatch.setattr(discover, "recognised_system", recognise)
+    assert look(tail).keys() == fresh(tmp_path / "results", tmp_path / "other").keys()
+    asked.clear()
+    talk("0", "Hello", "Again", log=logs[0])
+    logs[1].unlink()
+    assert len(next(one for one in look(tail).values() if one.native_id == "0").events) > 1
+    assert sorted(asked) == ["0.jsonl", "notes.jsonl", "results"]
+
+
 def test_what_is_followed_can_be_forgotten_by_its_path(tail: Tail, tmp_path: Path) -> None:
     log = talk("x", "one", "two", log=tmp_path / "results" / "own.jsonl")
     (key,) = look(tail)
