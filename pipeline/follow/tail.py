@@ -11,11 +11,13 @@ import bisect
 import contextlib
 import os
 import re
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
@@ -52,6 +54,8 @@ Mark = tuple[str, int, int, int]
 Look = tuple[int, int, int]
 """The same without the path: a rotation renames what it compressed before, and may use a number again."""
 Signature = tuple[Mark, ...]
+Recognition = tuple[Mark, str | None]
+"""How a file looked, and the system whose source it is, if any."""
 Read = Callable[[Path, Trajectory], None]
 
 
@@ -102,6 +106,8 @@ class Tail:
         """How compressed files look that are not read, and since when."""
         self._unpacked: set[Look] | None = None
         """How those look that are read, or need not be; None before the first look."""
+        self._recognitions: dict[Path, Recognition] = {}
+        """Files of the last look."""
         self._gone: set[Path] = set()
         """Sources that were there and are no more."""
         self._unreadable_places: set[Path] = set()
@@ -111,10 +117,12 @@ class Tail:
         """Read what has changed; returns the seconds until the next look."""
         start = time.monotonic()
         before = {path: watched.known_signature for path, watched in self.watched_sources.items()}
+        recognitions, self._recognitions = self._recognitions, {}
         current = set()
         for root in self.roots:
             with contextlib.suppress(OSError):
-                places = discover.discover(root, self.system, self._refuse, recognise=self._recognise)
+                recognise = partial(self._recognise, recognitions)
+                places = discover.discover(root, self.system, self._refuse, recognise=recognise)
                 for path, system in places:
                     current.add(path)
                     self._check(path, system)
@@ -243,16 +251,20 @@ class Tail:
             item = discover.unreadable_item(str(path), error)
             self.sink.quarantine(refusal_of(item.source), [item], anew=True)
 
-    def _recognise(self, path: Path, system: str) -> str | None:
-        """The system whose source a path is. A file that looks as it did has the system that it had: of many
-        that no one writes any more none is opened."""
-        entry = self.watched_sources.get(path)
-        if entry is not None:
-            with contextlib.suppress(FileNotFoundError):
-                mark = _mark(str(path))
-                if mark in entry.signature or mark in entry.newest_signature:
-                    return entry.system
-        return discover.recognised_system(path, system)
+    def _recognise(self, before: Mapping[Path, Recognition], path: Path, system: str) -> str | None:
+        """The system whose source a path is, if any. A file that looks as it did has the system that it had
+        before: of many that no one writes any more none is opened."""
+        state = None
+        with contextlib.suppress(OSError):  # whatever is wrong with it, recognising it says so
+            state = path.stat()
+        if state is None or not stat.S_ISREG(state.st_mode):
+            return discover.recognised_system(path, system)
+        mark = _mark(str(path), state)
+        last = before.get(path)
+        if last is None or last[0] != mark:
+            last = mark, discover.recognised_system(path, system)
+        self._recognitions[path] = last
+        return last[1]
 
     def _check(self, path: Path, system: str) -> None:
         now = time.monotonic()
@@ -414,9 +426,8 @@ def _ends_within_line(path: Path, system: str) -> bool:
 
 def _signature(path: Path, system: str) -> Signature:
     """Size, time and inode of a source's files, and of those beside it on which its reading depends."""
-    return tuple(map(_mark, sources.files(Place(path, str(path), system))))
+    return tuple(_mark(file, os.stat(file)) for file in sources.files(Place(path, str(path), system)))
 
 
-def _mark(file: str) -> Mark:
-    state = os.stat(file)
+def _mark(file: str, state: os.stat_result) -> Mark:
     return file, state.st_size, state.st_mtime_ns, state.st_ino

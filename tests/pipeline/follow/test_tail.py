@@ -381,7 +381,9 @@ def test_logs_that_look_as_they_did_are_not_opened_again(
     talk("0", "Hello", "Again", log=logs[0])
     logs[1].unlink()
     assert len(next(one for one in look(tail).values() if one.native_id == "0").events) > 1
-    assert sorted(asked) == ["0.jsonl", "notes.jsonl", "results"]
+    assert sorted(asked) == ["0.jsonl", "results"]
+    talk("new", "Hello", log=tmp_path / "results/notes.jsonl")
+    assert "new" in {one.native_id for one in look(tail).values()}
 
 
 def test_what_is_followed_can_be_forgotten_by_its_path(tail: Tail, tmp_path: Path) -> None:
