@@ -578,9 +578,10 @@ def _set_turns(guess: Guess, survey: Survey) -> None:
             if not any(one.has_only("number") for one in fields_named(survey.paths, NAMES["seq"], depth=0)):
                 return
     when = None if field is None else field.path
-    own_id = record_id(survey, calls.calls_in(survey, str(guess.at), guess.reply), when)
-    once = latest(survey, own_id)
-    some = calls.calls_in(once, str(guess.at), guess.reply)
+    some = calls.calls_in(survey, str(guess.at), guess.reply)
+    own_id = record_id(survey, some, when)
+    if (once := latest(survey, own_id)) is not survey:
+        some = calls.calls_in(once, str(guess.at), guess.reply)
     if session := session_of_turns(once, some, when, formats):
         guess.native_id, guess.joined = with_project(session[0], survey), True
         guess.record_id = own_id if own_id not in guess.native_id else None

@@ -220,11 +220,13 @@ def _is_word(field: PathSummary) -> bool:
 
 
 def latest(survey: Survey, path: str | None) -> Survey:
-    """The survey with the last record of each id at a path in a file."""
+    """The survey with the last record of each id at a path in a file; itself where each comes once."""
     if path is None:
         return survey
-    pairs = list(zip(survey.records, survey.origins, strict=True))
+    pairs = zip(survey.records, survey.origins, strict=True)
     last = {(file, str(value_at(record, path))): (record, file) for record, file in pairs}
+    if len(last) == len(survey.records):
+        return survey
     records, origins = map(list, zip(*last.values(), strict=True))
     return replace(survey, records=records, origins=origins)
 

@@ -128,8 +128,8 @@ class MappedSessions:
         self.role_in_round = getter(f"{SAID}.role" if mapping.input.rounds else "role")
         self.id = at(event.id) if event.id else None
         self.record_id = getter(mapping.input.id) if mapping.input.id else None
-        paths_of_words = [*mapping.input.rounds.values(), mapping.messages.at if mapping.messages else None]
-        self.question = getter(paths_of_words[0])
+        asks = next(iter(mapping.input.rounds.values()), None)
+        self.question = getter(asks or (mapping.messages.at if mapping.messages else None))
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
@@ -196,11 +196,11 @@ class MappedSessions:
         items = [_with(_with({}, paths[0], name), paths[1], value) for name, value in means.items()]
         return cast(dict[str, Any], _with(whole, steps(scores.at), items))
 
-    def latest(self, many: Sequence[Numbered]) -> list[Numbered]:
+    def latest(self, many: list[Numbered]) -> list[Numbered]:
         """A session's records; of those that have one `input.id`, the same question, and in a round the same
         speaker, the last, in the place of the first."""
         if self.record_id is None:
-            return list(many)
+            return many
         latest: dict[Any, Numbered] = {}
         for place, (_, record) in enumerate(many):
             key = self.record_id(record)
