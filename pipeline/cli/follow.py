@@ -14,19 +14,34 @@ from ...judges import JudgeError
 from ...judges.clients import Parameters, select
 from ...judges.rules.lexical import halts
 from ...schemas import Codebook
+from ..advise import Advisor
 from ..advise.advisor import load
 from ..errors import UsageError, WriteError
 from ..follow import Follower, Plan
-from ..follow.alerts import Alerts, Webhook, line
+from ..follow.alerts import Alerts, Emit, Webhook, line
 from ..follow.calls import Calls
+from ..follow.marks import Marks, OpenSessions, last_seqs
 from ..follow.model_judge import PATIENCE, ModelJudge
 from ..follow.rule_judge import LiveJudge
+from ..follow.run import Watcher
 from ..judge import Scope, run
 from ..judge.model import Model
 from ..judge.scope import load_codebooks
 from ..store import Store
 from ..systems import ReadOptions
-from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, finite, say, store, tags
+from .console import (
+    ConditionOption,
+    Json,
+    MaxSteps,
+    SettingOption,
+    TagOption,
+    emit,
+    finite,
+    say,
+    store,
+    tags,
+    workspace,
+)
 from .ingest import MapOption, checked_setting, read_by
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
@@ -175,6 +190,8 @@ async def _follow(
 ) -> dict[str, float]:
     """Put the pieces together and run them."""
     advisor = load(alerting.advise) if alerting.advise else None
+    is_alerting = alerting.lines or bool(alerting.webhook)
+    before = last_seqs(Store(workspace(ctx))) if is_alerting else None  # what `store` reads anew is not in it
     workspace_store = store(ctx, for_ingest=True)
     follower = Follower(plan, workspace_store, say)
     webhook = Webhook(alerting.webhook, say) if alerting.webhook else None
@@ -189,15 +206,39 @@ async def _follow(
 
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
-        if alerting.lines or webhook:
-            before = _last_seqs(workspace_store)
-            # First: an alert that waits for ratings comes late, and is lost with a kill meanwhile.
-            watcher = Alerts(raise_alert, alerting.unanswered, halts, before, follower.sink.ids_of)
-            follower.watchers.insert(0, watcher)
-            if advisor:
-                follower.watchers.append(Calls(raise_alert, advisor, alerting.above, before))
+        if is_alerting:
+            left = OpenSessions.read(workspace_store, follower.places, before)
+            await _watch(follower, raise_alert, alerting, left, advisor)
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
+
+
+async def _watch(
+    follower: Follower,
+    raise_alert: Emit,
+    options: AlertOptions,
+    left: OpenSessions,
+    advisor: Advisor | None,
+) -> None:
+    """Have alerts raised, first about what the last follower left open."""
+    alerts = Alerts(
+        raise_alert,
+        options.unanswered,
+        halts,
+        initial=left.seqs,
+        marks=left.marks,
+        ids_of=follower.sink.ids_of,
+        is_up_to_date=lambda: follower.is_up_to_date,
+    )
+    watchers: list[Watcher] = [alerts]
+    if advisor:
+        seqs = {key: seq for key, seq in left.seqs.items() if seq >= 0}
+        watchers.append(Calls(raise_alert, advisor, options.above, seqs))
+    watchers.append(Marks(follower.sink, alerts, left.marks))
+    for watcher in watchers:
+        await watcher(left.trajectories)
+    # First: an alert that waits for ratings comes late.
+    follower.watchers[:0] = watchers
 
 
 @asynccontextmanager
@@ -239,12 +280,3 @@ def _with_consent(model: Model, *, yes: bool) -> Model:
     if (prompt or completion) and not yes:
         consent(f"{model.name} costs ${prompt:g} and ${completion:g} per million tokens of prompt and answer")
     return model
-
-
-def _last_seqs(store: Store) -> dict[str, int]:
-    """Trajectory -> seq of its last event, of those that are stored."""
-    if not store.is_made:
-        return {}
-    last = "SELECT trajectory_id, max(seq) FROM events WHERE NOT live_only GROUP BY trajectory_id"
-    with store.reading() as connection:
-        return dict(connection.execute(last).fetchall())

@@ -8,7 +8,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -30,6 +30,17 @@ BACKLOG = 1000
 """Alerts that wait for a slow webhook; older ones are dropped, and that is said."""
 Alert = dict[str, Any]
 Emit = Callable[[Alert], None]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far a trajectory was looked at for alerts, and who waits in it."""
+
+    seq: int
+    waiting: int | None = None
+    """seq of the human message that no agent has answered yet."""
+    since: float = field(default=0.0, compare=False)
+    """When that came, in seconds since 1970."""
 
 
 @dataclass
@@ -113,8 +124,14 @@ class Alerts:
     """Which texts are meant to halt an agent."""
     initial: Mapping[str, int] = field(default_factory=dict)
     """Trajectory -> seq of the last event that was there before."""
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    """Trajectory -> who waited in it when the follower before this one ended."""
     ids_of: Callable[[str], Collection[str]] = lambda source: ()
     """The trajectories that a source gives now."""
+    is_up_to_date: Callable[[], bool] = lambda: True
+    """Whether all was looked at that had come before: only then is it known who still waits."""
+    raised: int = 0
+    """How many alerts there were."""
     _states: dict[str, _State] = field(default_factory=dict)
     _ids: dict[tuple[str, str], str] = field(default_factory=dict)
     """Source and native id -> the trajectory that was looked at last."""
@@ -127,8 +144,19 @@ class Alerts:
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
-        for key, state in self._states.items():
+        for key, state in self._states.items() if self.is_up_to_date() else ():
             self._alert_if_unanswered(key, state)
+
+    def mark(self, trajectory: Trajectory) -> Mark:
+        """How far a trajectory was looked at, under this id or under the one that it had before."""
+        previous = self._ids.get((trajectory.source, trajectory.native_id), "")
+        state = self._states.get(trajectory.id) or self._states.get(previous)
+        return _mark_of(state) if state else Mark(self.initial.get(trajectory.id, -1))
+
+    def waiting_marks(self, ids: Iterable[str]) -> dict[str, Mark]:
+        """The marks of those trajectories in which somebody waits."""
+        marks = {key: _mark_of(state) for key in ids if (state := self._states.get(key))}
+        return {key: mark for key, mark in marks.items() if mark.waiting is not None}
 
     def _prepare(self, trajectory: Trajectory, ids: Collection[str]) -> None:
         """Make its state. One that goes on with another goes on from there: a chat that names no id gets
@@ -164,7 +192,7 @@ class Alerts:
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
         state = self._states[trajectory.id]
-        initial = self.initial.get(trajectory.id, -1)
+        initial, mark = self.initial.get(trajectory.id, -1), self.marks.get(trajectory.id)
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
             if event.live_only or not state.is_new(event) or event.kind == "start":
@@ -176,7 +204,7 @@ class Alerts:
                 if not state.is_repeated(alert["alert"], event) and not is_old:
                     self._raise(trajectory.id, state, event, **alert)
             if is_old:
-                state.waiting = None
+                _forget_waiting(state, event, mark)
             if event.seq > state.seq:
                 state.seq, state.last = event.seq, event
         state.keep_waiting()
@@ -195,7 +223,23 @@ class Alerts:
     def _raise(self, key: str, state: _State, event: Event, **what: Any) -> None:
         alert = {"time": ledger.now(), "trajectory": key, "native_id": state.native_id}
         about = {"event": event.seq, "actor": event.actor}
+        self.raised += 1
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
+
+
+def _mark_of(state: _State) -> Mark:
+    if state.waiting is None or state.waiting[1] == math.inf:
+        return Mark(state.seq)
+    event, moment = state.waiting
+    return Mark(state.seq, event.seq, time.time() - (time.monotonic() - moment))
+
+
+def _forget_waiting(state: _State, event: Event, mark: Mark | None) -> None:
+    """Forget who waits at an event that was there before, unless it is whom the mark tells of."""
+    if mark is None or mark.waiting is None or event.seq < mark.waiting:
+        state.waiting = None
+    elif event.seq == mark.waiting and state.waiting:
+        state.waiting = event, time.monotonic() - max(0.0, time.time() - mark.since)
 
 
 def _content(event: Event) -> tuple[str, str, str | None, str | None]:

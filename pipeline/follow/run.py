@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 import signal
 import sys
@@ -35,7 +36,7 @@ from ..systems.registry import system_of
 from . import stdin
 from .listener import Listener
 from .pump import Pump
-from .redis import PATIENCE, ConnectionLoss, Subscription
+from .redis import PATIENCE, Channel, ConnectionLoss, Subscription
 from .scrape import Scraper
 from .sink import Sink
 from .tail import Tail
@@ -46,6 +47,8 @@ Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 Work = Callable[[], Coroutine[Any, Any, None]]
 SWITCH = 0.0005
 """Seconds after which a thread that computes yields to the one that receives."""
+ANSWER = 2.0
+"""Seconds that running sessions have to tell what came while nobody followed."""
 HANDOVER = 60.0
 """Seconds that a stop waits until what was published before it is taken in."""
 
@@ -116,6 +119,9 @@ class Follower:
         self.stored_ids: set[str] = set()
         self.unsettled_ids: set[str] = set()
         """Sessions of which nothing was seen since nobody listened."""
+        self.is_up_to_date = False
+        """Whether all is stored that the folders held, and servers answered with, when following began."""
+        self._looked_at = math.inf
         self._stdin_files: list[Path] = []
         self._reported_notes: set[str] = set()
         """Notes on files that are no logs, which were reported."""
@@ -157,6 +163,11 @@ class Follower:
                 with contextlib.suppress(StoreError):
                     listener.close()
 
+    @property
+    def places(self) -> list[Path]:
+        """At or below which the logs and recordings lie that are followed, but for standard input's."""
+        return [*self.plan.folders, *(_recording_of(self.sink.store, url) for url in self.plan.servers)]
+
     def summary(self) -> dict[str, int]:
         """What was followed."""
         return {
@@ -180,6 +191,7 @@ class Follower:
         for ending in self.endings:
             await self._run_watcher(ending())
         await self._flush()
+        await asyncio.to_thread(self.sink.flush)  # what watchers noted of the last look
         await asyncio.to_thread(self.sink.derive, now=True)
         await asyncio.to_thread(self.sink.compare, last=True)
         self._report_notes()
@@ -197,9 +209,8 @@ class Follower:
 
     async def _channel(self, url: str) -> None:
         channel = Pump(url, self.say, patience=self.plan.patience)
-        place = re.sub(r"[^\w.]+", "-", channel.name.partition("://")[2])
         listener = Listener(
-            self.sink.store.workspace.raw / "live" / place,
+            _recording_of(self.sink.store, url),
             channel.name,
             self.sink,
             self.plan.options,
@@ -315,6 +326,7 @@ class Follower:
                     f"{some} not followed, the first {archives[0]}; `coaudit ingest` reads what is in it"
                 )
         await self._look()  # before files that are no logs are reported, which takes seconds for thousands
+        self._looked_at = time.monotonic()
         await self._report_left_out()
         while not self.stopping.is_set():
             pause = await self._look()
@@ -355,7 +367,9 @@ class Follower:
         for listener in self.listeners:
             listener.hand_over()
             listener.sync()
+        has_all = time.monotonic() - self._looked_at >= (ANSWER if self.plan.servers else 0.0)
         trajectories = await asyncio.to_thread(self.sink.flush)
+        self.is_up_to_date |= has_all
         self._report_notes()
         self.stored_ids.update(trajectory.id for trajectory in trajectories)
         self.stored_ids -= self.sink.gone_ids
@@ -403,6 +417,12 @@ class Follower:
             if is_connected and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
             await self._pause(0.2)
+
+
+def _recording_of(store: Store, url: str) -> Path:
+    """Where what comes from a server is recorded."""
+    name = re.sub(r"[^\w.]+", "-", Channel(url, print).name.partition("://")[2])
+    return store.workspace.raw / "live" / name
 
 
 def _left_out_notes(folder: Path, system: str) -> list[str]:

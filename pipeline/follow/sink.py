@@ -45,6 +45,7 @@ DERIVE = 3.0
 OVERDUE = 15.0
 """Seconds after which another process refreshes them: then this one is taken to be gone."""
 T = TypeVar("T")
+Companion = Callable[[duckdb.DuckDBPyConnection, Sequence[Trajectory]], None]
 REMEMBERED = 10_000
 """Trajectories whose last stored version this process remembers."""
 
@@ -117,6 +118,8 @@ class Sink:
         """Ids that the last transaction removed, since another trajectory stands in their place."""
         self.notes: list[str] = []
         """Notes on what was taken in, to be reported."""
+        self.companions: list[Companion] = []
+        """Run in each transaction with the trajectories that it stores, after all other work."""
         self._reported_notes: set[str] = set()
         self._shorter: set[tuple[str, str]] = set()
         """Sources and trajectories that were reported to be shorter than they were."""
@@ -199,6 +202,11 @@ class Sink:
         """
         with self._lock:
             self._changes.works.append(work)
+
+    def do(self, work: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
+        """Do this now, in a transaction of its own."""
+        with self._pace_writes(), self.store.writing() as connection:
+            work(connection)
 
     def open(self) -> None:
         """Make the tables where there are none, and load now what would delay the first transaction."""
@@ -302,6 +310,8 @@ class Sink:
             self._quarantine(connection, changes)
             for work in changes.works:
                 work(connection)
+            for companion in self.companions:
+                companion(connection, trajectories)
             due = time.monotonic() >= self._derive_at
             if due:
                 self.store.catch_up(connection, {t.id for t in trajectories})

@@ -266,4 +266,4 @@ def test_alerts_do_not_wait_for_ratings(
 
     monkeypatch.setattr(Follower, "run", run)
     coaudit("follow", tmp_path, "--alerts", "--judge", "halting")
-    assert order == ["Alerts", "LiveJudge"]
+    assert order == ["Alerts", "Marks", "LiveJudge"]

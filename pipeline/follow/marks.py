@@ -1,0 +1,115 @@
+"""How far alerts have got, kept in the store, so that a stop or a kill loses none.
+
+A session is marked in the transaction that stores it. The mark goes once its alerts were raised, unless
+somebody waits in it for an answer. The next follower takes up what is marked: after a kill in between, an
+alert is raised a second time rather than never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from ...schemas import Trajectory
+from ..store import Store, delete, execute, insert
+from .alerts import Alerts, Mark
+from .sink import Sink
+
+KEY = "alerts of "
+"""What stands before a trajectory's id in the table `meta`."""
+
+
+@dataclass(frozen=True)
+class OpenSessions:
+    """What the last follower of some places left open."""
+
+    seqs: dict[str, int]
+    """Trajectory -> seq of the last event that there is nothing to raise about any more, of all that are
+    stored."""
+    marks: dict[str, Mark]
+    """By trajectory."""
+    trajectories: list[Trajectory]
+
+    @classmethod
+    def read(cls, store: Store, places: Sequence[Path], before: Mapping[str, int] | None) -> OpenSessions:
+        """The sessions at or below these places that are marked or have grown.
+
+        `before` has what was stored before this process first read what a kill had kept from the tables; None
+        where there were none.
+        """
+        now = last_seqs(store)
+        if now is None:
+            return cls({}, {}, [])
+        seqs = now if before is None else {key: min(seq, before.get(key, -1)) for key, seq in now.items()}
+        with store.reading(synced=True) as connection:
+            query = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
+            rows = execute(connection, query, [KEY]).fetchall()
+            marks = {key.removeprefix(KEY): Mark(**json.loads(value)) for key, value in rows}
+            ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
+            trajectories = store.load(connection, sorted(ids)) if ids else []
+        trajectories = [one for one in trajectories if _is_below(one.source, places)]
+        marks = {one.id: marks.get(one.id, Mark(seqs[one.id])) for one in trajectories}
+        return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks, trajectories)
+
+
+def last_seqs(store: Store) -> dict[str, int] | None:
+    """Trajectory -> seq of its last event, of those that are stored; None where there are no tables."""
+    if not store.has_tables():
+        return None
+    last = "SELECT trajectory_id, max(seq) FROM events WHERE NOT live_only GROUP BY trajectory_id"
+    with store.reading(synced=True) as connection:
+        return dict(connection.execute(last).fetchall())
+
+
+class Marks:
+    """A watcher behind `Alerts` that keeps the marks."""
+
+    def __init__(self, sink: Sink, alerts: Alerts, marks: Mapping[str, Mark]) -> None:
+        self.sink = sink
+        self.alerts = alerts
+        self.marks = dict(marks)
+        self._changed: set[str] = set()
+        """Trajectories whose marks the store does not have yet as they are."""
+        self._raised = 0
+        """How many alerts there were at the last look."""
+        sink.companions.append(self.note)
+
+    def note(self, connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
+        """Mark what is being stored. A mark that is there stays: what came after it is not raised yet."""
+        fresh = {one.id: self.alerts.mark(one) for one in trajectories if one.id not in self.marks}
+        self.marks |= fresh
+        self._changed |= fresh.keys()
+        self._save(connection)
+
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
+        """Have only the marks of sessions in which somebody waits kept."""
+        waiting = self.alerts.waiting_marks(self.marks)
+        changed = {key for key, mark in self.marks.items() if waiting.get(key) != mark}
+        if not changed:
+            return
+        self.marks = {key: waiting[key] if key in changed else self.marks[key] for key in waiting}
+        self._changed |= changed
+        # What was raised is noted at once, so that a kill seldom comes in between.
+        if self.alerts.raised > self._raised:
+            self._raised = self.alerts.raised
+            await asyncio.to_thread(self.sink.do, self._save)
+        else:
+            self.sink.add_work(self._save)
+
+    def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
+        ids, self._changed = self._changed, set()
+        if ids:
+            delete(connection, "meta", "key", [KEY + key for key in ids])
+            marks = {key: self.marks[key] for key in ids if key in self.marks}
+            values = [{"key": KEY + key, "value": json.dumps(vars(mark))} for key, mark in marks.items()]
+            insert(connection, "meta", values)
+
+
+def _is_below(source: str, places: Sequence[Path]) -> bool:
+    path = Path(source).absolute()
+    return any(path.is_relative_to(place.absolute()) for place in places)

@@ -1,0 +1,93 @@
+"""A stop or a kill loses no alert, and a stop repeats none."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.follow.marks import KEY
+from coaudit.pipeline.store import Store, Workspace, disk
+from tests.conftest import Coaudit
+
+HEAD = {
+    "type": "trajectory",
+    "native_id": "s",
+    "participants": [{"name": "ann", "kind": "human"}, {"name": "bot", "kind": "agent"}],
+}
+
+
+def write(log: Path, *talk: tuple[str, str]) -> Path:
+    """A log in which these say something."""
+    events = [
+        {"type": "event", "trajectory": "s", "actor": actor, "kind": "message", "text": text}
+        for actor, text in talk
+    ]
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("".join(json.dumps(line) + "\n" for line in (HEAD, *events)))
+    return log.parent
+
+
+def alerts(coaudit: Coaudit, folder: Path, unanswered: float) -> list[tuple[str, int]]:
+    """What a follower raises until it is idle: alert and event."""
+    seconds = f"--unanswered={unanswered}"
+    out = coaudit("follow", folder, "--alerts", seconds, "--stop-when-idle", "0.5").out
+    return [(one["alert"], one["event"]) for one in map(json.loads, out.splitlines())]
+
+
+def test_who_waits_when_following_ends_is_told_of_by_the_next_follower_once(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Hello"), ("bot", "Hi"), ("ann", "Where is it?"))
+    assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 0) == [("unanswered", 2)]
+    assert alerts(coaudit, folder, 0) == []
+
+
+def test_who_was_answered_while_nobody_followed_waits_no_more(coaudit: Coaudit, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "s.jsonl"
+    assert alerts(coaudit, write(log, ("ann", "Where is it?")), 60) == []
+    assert alerts(coaudit, write(log, ("ann", "Where is it?"), ("bot", "Here.")), 0) == []
+
+
+def test_a_follower_of_other_logs_does_not_tell_of_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Where is it?"))
+    assert alerts(coaudit, folder, 60) == []
+    other = tmp_path / "other"
+    other.mkdir()
+    assert alerts(coaudit, other, 0) == []
+    assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
+
+
+def test_what_a_kill_kept_from_the_tables_raises_alerts(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger knows of a log before the tables do, so the next command reads it before it follows."""
+    log = tmp_path / "logs" / "s.jsonl"
+    log.parent.mkdir()
+    assert alerts(coaudit, log.parent, 60) == []
+    folder = write(log, ("ann", "Stop, wait!"), ("bot", "Sorry."))
+
+    def fail(point: str, path: Path) -> None:
+        sources = (workspace / "sources").glob("*")
+        if point == "commit" and any("s.jsonl" in one.read_text() for one in sources):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "fault", fail)
+        assert coaudit("follow", folder, "--alerts", "--stop-when-idle", "0.5", status=1).out == ""
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
+    assert alerts(coaudit, folder, 60) == []
+
+
+def test_what_was_raised_and_answered_leaves_no_mark(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Stop, wait!"), ("bot", "Sorry."))
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
+    with Store(Workspace(workspace)).reading() as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
+    assert keys and not [key for key in keys if key.startswith(KEY)]
