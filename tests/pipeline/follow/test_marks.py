@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from coaudit.pipeline.follow.marks import KEY
 from coaudit.pipeline.store import Store, Workspace, disk
 from tests.conftest import Coaudit
+from tests.pipeline.follow.conftest import Following, Server
+from tests.pipeline.follow.emulator import AGENT, USER, Env
 
 HEAD = {
     "type": "trajectory",
@@ -91,3 +95,24 @@ def test_what_was_raised_and_answered_leaves_no_mark(
     with Store(Workspace(workspace)).reading() as connection:
         keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
     assert keys and not [key for key in keys if key.startswith(KEY)]
+
+
+@pytest.mark.slow
+def test_who_waits_in_a_live_session_is_told_of_across_a_kill_once(
+    redis: Server, follow: Callable[..., Following]
+) -> None:
+    env = Env("env_travel_planning_0", redis.publish)
+    follower = follow(redis.url, "--alerts", "--unanswered", "60").ready(redis)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello.)")
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Where is it?)")
+    time.sleep(2.0)
+    follower.kill()
+    follower = follow(redis.url, "--alerts", "--unanswered", "1").ready(redis)
+    assert follower.process.stdout is not None
+    alert = json.loads(follower.process.stdout.readline())
+    assert alert["alert"] == "unanswered" and alert["text"] == "Where is it?" and alert["seconds"] > 2
+    follower.stop()
+    follower = follow(redis.url, "--alerts", "--unanswered", "1").ready(redis)
+    time.sleep(4.0)
+    assert follower.stop().count('"unanswered"') == 0
