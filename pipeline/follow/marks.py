@@ -53,7 +53,7 @@ class OpenSessions:
             ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
             trajectories = store.load(connection, sorted(ids)) if ids else []
         trajectories = [one for one in trajectories if _is_below(one.source, places)]
-        marks = {one.id: marks.get(one.id, Mark(seqs[one.id])) for one in trajectories}
+        marks = {one.id: marks.get(one.id, Mark(seqs.get(one.id, -1))) for one in trajectories}
         return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks, trajectories)
 
 

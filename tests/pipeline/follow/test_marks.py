@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.follow.marks import KEY
-from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.store import Store, Workspace, disk, execute
 from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -116,3 +116,16 @@ def test_who_waits_in_a_live_session_is_told_of_across_a_kill_once(
     follower = follow(redis.url, "--alerts", "--unanswered", "1").ready(redis)
     time.sleep(4.0)
     assert follower.stop().count('"unanswered"') == 0
+
+
+def test_a_session_without_events_that_a_kill_left_marked_is_taken_up(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "s.jsonl"
+    folder = write(log)
+    assert alerts(coaudit, folder, 60) == []
+    with Store(Workspace(workspace)).writing() as connection:
+        mark = "INSERT INTO meta (key, value) SELECT ? || id, ? FROM trajectories"
+        execute(connection, mark, [KEY, '{"seq": -1, "waiting": null, "since": 0.0}'])
+    write(log, ("ann", "Where is it?"))
+    assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
