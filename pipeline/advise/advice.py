@@ -17,6 +17,8 @@ from .states import State, Step, has_ended, state, states
 
 SHOWN = 5
 """Steps and features that are named."""
+WEIGHED = 100
+"""Last steps that are weighed: each is a walk through the whole path."""
 APART = (
     "the policy and the expected gain, which is learnt apart, say different things: the policy is what "
     "`coaudit advise evaluate` tries"
@@ -72,8 +74,8 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     return Advice(
         trajectory=trajectory.id,
         native_id=trajectory.native_id,
-        event=now.steps[-1].seq if now.steps else None,
-        step=len(now.steps) + 1,
+        event=now.last.seq if now.last else None,
+        step=now.length + 1,
         call=call,
         chance=chance,
         gain=gain,
@@ -96,11 +98,9 @@ def _notes(
         notes.append("its outcome is known: nobody needs to step in any more")
     if name != trained.chosen:
         notes.append(f"no question text: {name!r} is followed in place of {trained.chosen!r}")
-    if now.steps and f"last: action {now.steps[-1].action[:40]}" not in advisor.view.columns:
-        notes.append(
-            f"training never saw the action {now.steps[-1].action[:40]!r}: only what is known is weighed"
-        )
-    if len(now.steps) >= advisor.view.cap:
+    if now.last and f"last: action {now.last.action[:40]}" not in advisor.view.columns:
+        notes.append(f"training never saw the action {now.last.action[:40]!r}: only what is known is weighed")
+    if now.length >= advisor.view.cap:
         notes.append(f"training episodes took {advisor.view.cap} steps at most")
     return notes
 
@@ -135,21 +135,21 @@ def _words(row: Any, fitted: Any, weights: Floats) -> list[tuple[str, float]]:
 
 
 def _steps(advisor: Advisor, model: Model, now: State, gain: float) -> list[Reason]:
-    """How much less gain would be expected if each step had said nothing and not failed."""
-    without = [_without_step(now, place) for place in range(len(now.steps))]
-    if not without:
+    """How much less gain would be expected if each of the last steps had said nothing and not failed."""
+    places = range(max(0, now.length - WEIGHED), now.length)
+    if not places:
         return []
-    scores = model.score(advisor.view.see(without))
+    scores = model.score(advisor.view.see([_without_step(now, place) for place in places]))
     reasons = [
-        Reason(_step(step), gain - float(score), step.seq)
-        for step, score in zip(now.steps, scores, strict=True)
+        Reason(_step(now.path[place]), gain - float(score), now.path[place].seq)
+        for place, score in zip(places, scores, strict=True)
     ]
     return sorted(reasons, key=lambda reason: -abs(reason.weight))[:SHOWN]
 
 
 def _without_step(now: State, place: int) -> State:
-    step = replace(now.steps[place], thought="", argument="", observation="", failed=False)
-    return State(now.question, (*now.steps[:place], step, *now.steps[place + 1 :]))
+    step = replace(now.path[place], thought="", argument="", observation="", failed=False)
+    return replace(now, path=(*now.path[:place], step, *now.path[place + 1 :]))
 
 
 def _step(step: Step) -> str:
@@ -160,7 +160,7 @@ def _step(step: Step) -> str:
 def course(advisor: Advisor, trajectory: Trajectory, penalty: float | None = None) -> list[dict[str, Any]]:
     """The advice before each step that was taken, and for the next one: event, call, gain."""
     trained, _ = advisor.at(penalty)
-    before = [*states(trajectory), state(trajectory)]
+    before = states(trajectory)
     name = trained.chosen if before[0].question else trained.without_question
     features = advisor.view.see(before)
     calls = trained.policies[name].chance(features)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -105,16 +106,16 @@ def _gap_notes(
 ) -> list[str]:
     """Notes on what training never saw, and on what is missing here."""
     notes = []
-    names = {state.steps[-1].action[:40] for state in states if state.steps}
-    unknown = sorted(name for name in names if f"last: action {name}" not in view.columns)
+    number_of_action = Counter(state.last.action[:40] for state in states if state.last)
+    unknown = sorted(name for name in number_of_action if f"last: action {name}" not in view.columns)
     if unknown:
-        number_of = sum(bool(s.steps) and s.steps[-1].action[:40] in unknown for s in states)
+        number_of = sum(number_of_action[name] for name in unknown)
         listing = ", ".join(unknown[:5])
         notes.append(
             f"{number_of} of {len(states)} states follow actions that were not in the training data "
             f"({listing})"
         )
-    longer = sum(len(state.steps) >= view.cap for state in states)
+    longer = sum(state.length >= view.cap for state in states)
     if longer:
         notes.append(
             f"{count_of(longer, 'state', 'states')} beyond {view.cap} steps, the most in the training data"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ LEAST = 5
 LONGEST = 4000
 """Characters of a text that are looked at."""
 MOST_WORDS = 3000
+LOOK_BACK = 100
+"""Steps before the last one that its argument is compared with."""
 _STEPS = 12
 _WORD = re.compile(r"[a-z]+")
 _DOUBT = re.compile(
@@ -33,82 +35,123 @@ _SEVERAL = re.compile(r"similar:|may (also )?refer to|disambiguation|multiple|se
 _STATED = re.compile(r"\b([A-Za-z][A-Za-z_ ]{0,30}?)\s*[:=]\s*(-?\d+(?:\.\d+)?)\b(?!\.\d)")
 
 
-def process(state: State, cap: int) -> dict[str, float]:
-    """The course so far in numbers; `cap` is the most steps that an episode takes.
+@dataclass(eq=False)
+class _Course:
+    """A path in numbers, step by step: a step costs what it says, however many came before it."""
 
-    The question is left out: a tree file holds none, and its words are a block of their own.
+    path: Sequence[Step]
+    cap: int
+    """The most steps that an episode takes."""
+    length: int = 0
+    human: int = 0
+    failed: int = 0
+    failed_in_a_row: int = 0
+    agent_in_a_row: int = 0
+    repeated: bool = False
+    keys: set[tuple[str, str]] = field(default_factory=set)
+    actions: Counter[str] = field(default_factory=Counter)
+    arguments: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=LOOK_BACK + 1))
+    """The words of the arguments of the last step and of those before it."""
+    first_words: frozenset[str] = frozenset()
+    """Those of the first step's thought."""
+
+    def go_to(self, length: int) -> None:
+        """Go on to the state after so many steps."""
+        for step in self.path[self.length : length]:
+            self._add(step)
+
+    def _add(self, step: Step) -> None:
+        if not self.length:
+            self.first_words = _words(step.thought[:LONGEST])
+        self.length += 1
+        self.human += step.human
+        self.failed += step.failed
+        self.failed_in_a_row = self.failed_in_a_row + 1 if step.failed else 0
+        self.agent_in_a_row = 0 if step.human else self.agent_in_a_row + 1
+        key = step.action, " ".join(step.argument.lower().split())
+        self.repeated = key in self.keys
+        self.keys.add(key)
+        self.actions[step.action] += 1
+        self.arguments.append(_words(step.argument))
+
+    def features(self) -> dict[str, float]:
+        """The present state in numbers.
+
+        The question is left out: a tree file holds none, and its words are a block of their own.
+        """
+        features = {
+            "step": self.length + 1.0,
+            "left": float(self.cap - self.length),
+            "human steps": float(self.human),
+            "failed steps": float(self.failed),
+            "failed in a row": float(self.failed_in_a_row),
+            "agent steps in a row": float(self.agent_in_a_row),
+            "fruitful steps": float(self.length - self.failed),
+            "repeated actions": float(self.length - len(self.keys)),
+        }
+        if self.length < _STEPS:
+            place = f"step is {self.length + 1}"
+            features[place] = 1.0
+            features[f"{place}, human steps {min(3, self.human)}"] = 1.0
+            if self.length:
+                features[f"{place}, last {'failed' if self.failed_in_a_row else 'fruitful'}"] = 1.0
+        return features | (self._of_last(self.path[self.length - 1]) if self.length else {})
+
+    def _of_last(self, last: Step) -> dict[str, float]:
+        observation, thought = last.observation[:LONGEST], last.thought[:LONGEST]
+        *before, words = self.arguments
+        features = {
+            "last: human": float(last.human),
+            "last: failed": float(last.failed),
+            "last: repeated": float(self.repeated),
+            "last: like one before": max((_likeness(words, other) for other in before), default=0.0),
+            "last: thought length": math.log1p(len(thought)),
+            "last: observation length": math.log1p(len(observation)),
+            "last: argument length": math.log1p(len(last.argument)),
+            "last: doubt": float(len(_DOUBT.findall(thought.lower()))),
+            "last: several meanings": float(bool(_SEVERAL.search(observation))),
+            "last: answers the first thought": _share(self.first_words, _words(observation)),
+            f"last: action {last.action[:40]}": 1.0,
+            "first: failed": float(self.path[0].failed),
+        }
+        features |= {f"done: {name[:40]}": float(n) for name, n in self.actions.items()}
+        for name, value in _STATED.findall(f"{observation}\n{thought}"):
+            features[f"stated: {name.strip().lower()}"] = max(-1e6, min(1e6, float(value)))
+        return features
+
+
+def process(states: Iterable[State], cap: int) -> Iterator[dict[str, float]]:
+    """The course of each state so far in numbers; `cap` is the most steps that an episode takes.
+
+    States that follow each other on a path take time in proportion to the path.
     """
-    steps = state.steps
-    features = {
-        "step": len(steps) + 1.0,
-        "left": float(cap - len(steps)),
-        "human steps": float(sum(step.human for step in steps)),
-        "failed steps": float(sum(step.failed for step in steps)),
-        "failed in a row": float(_in_a_row([step.failed for step in steps])),
-        "agent steps in a row": float(_in_a_row([not step.human for step in steps])),
-        "fruitful steps": float(sum(not step.failed for step in steps)),
-        "repeated actions": float(len(steps) - len({_key(step) for step in steps})),
-    }
-    if len(steps) < _STEPS:
-        place = f"step is {len(steps) + 1}"
-        features[place] = 1.0
-        features[f"{place}, human steps {min(3, int(features['human steps']))}"] = 1.0
-        if steps:
-            features[f"{place}, last {'failed' if steps[-1].failed else 'fruitful'}"] = 1.0
-    return features | (_of_last(steps) if steps else {})
+    course = _Course((), cap)
+    for state in states:
+        if state.path is not course.path or state.length < course.length:
+            course = _Course(state.path, cap)
+        course.go_to(state.length)
+        yield course.features()
 
 
-def _of_last(steps: Sequence[Step]) -> dict[str, float]:
-    last = steps[-1]
-    observation, thought = last.observation[:LONGEST], last.thought[:LONGEST]
-    first_words = set(_words(steps[0].thought[:LONGEST]))
-    features = {
-        "last: human": float(last.human),
-        "last: failed": float(last.failed),
-        "last: repeated": float(_key(last) in {_key(step) for step in steps[:-1]}),
-        "last: like one before": max((_alike(last, step) for step in steps[:-1]), default=0.0),
-        "last: thought length": math.log1p(len(thought)),
-        "last: observation length": math.log1p(len(observation)),
-        "last: argument length": math.log1p(len(last.argument)),
-        "last: doubt": float(len(_DOUBT.findall(thought.lower()))),
-        "last: several meanings": float(bool(_SEVERAL.search(observation))),
-        "last: answers the first thought": _share(first_words, set(_words(observation))),
-        f"last: action {last.action[:40]}": 1.0,
-        "first: failed": float(steps[0].failed),
-    }
-    features |= {f"done: {name[:40]}": float(n) for name, n in Counter(s.action for s in steps).items()}
-    for name, value in _STATED.findall(f"{observation}\n{thought}"):
-        features[f"stated: {name.strip().lower()}"] = max(-1e6, min(1e6, float(value)))
-    return features
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
-def _in_a_row(flags: Sequence[bool]) -> int:
-    """The number of true flags in a row at the end."""
-    return next((n for n, flag in enumerate(reversed(flags)) if not flag), len(flags))
-
-
-def _key(step: Step) -> tuple[str, str]:
-    return step.action, " ".join(step.argument.lower().split())
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _share(words: set[str], others: set[str]) -> float:
+def _share(words: frozenset[str], others: frozenset[str]) -> float:
     return len(words & others) / len(words) if words else 0.0
 
 
-def _alike(one: Step, other: Step) -> float:
-    first, second = set(_words(one.argument)), set(_words(other.argument))
-    return len(first & second) / len(first | second) if first | second else 0.0
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Jaccard's coefficient of two sets of words; 0 where both are empty."""
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared) if shared else 0.0
 
 
 def last_words(state: State) -> str:
     """The text of the last step."""
-    if not state.steps:
+    last = state.last
+    if last is None:
         return ""
-    last = state.steps[-1]
     return " ".join(
         (last.thought[:LONGEST], last.action, last.argument[:LONGEST], last.observation[:LONGEST])
     )
@@ -144,8 +187,8 @@ class View:
         """The features of states."""
         where = {name: i for i, name in enumerate(self.columns)}
         table = np.zeros((len(states), len(where)))
-        for row, state in enumerate(states):
-            for name, value in process(state, self.cap).items():
+        for row, features in enumerate(process(states, self.cap)):
+            for name, value in features.items():
                 if name in where:
                     table[row, where[name]] = value
         last = self.last.transform([last_words(s) for s in states]) if self.last is not None else None
@@ -157,8 +200,8 @@ class View:
 
 def view(states: Sequence[State]) -> View:
     """The features that these states have often enough; names in alphabetical order."""
-    cap = 1 + max((len(state.steps) for state in states), default=0)
-    number = Counter(name for state in states for name in process(state, cap))
+    cap = 1 + max((state.length for state in states), default=0)
+    number = Counter(name for features in process(states, cap) for name in features)
     columns = sorted(name for name, n in number.items() if n >= LEAST)
     questions = sorted({state.question for state in states})
     return View(columns, cap, _fit_vectorizer([last_words(s) for s in states]), _fit_vectorizer(questions))

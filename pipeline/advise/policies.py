@@ -16,6 +16,8 @@ from .features import StateFeatures
 
 Kind = Literal["baseline", "rule", "learnt", "oracle"]
 FARTHEST = 4.0
+EACH = 20
+"""Steps that each have rules of their own."""
 BLOCKS = ("process", "last", "question")
 """What a model may look at: numbers about the course, words of the last step, words of the question."""
 
@@ -174,13 +176,17 @@ BASELINES: Mapping[str, Rule] = {
 
 
 def rules(cap: int) -> dict[str, Rule]:
-    """The rules of one line for episodes of at most `cap` steps."""
+    """The rules of one line for episodes of at most `cap` steps.
+
+    Of long episodes not every step has rules of its own: the more rules are tried, the more one of them is
+    best by chance.
+    """
 
     def at_least(feature: str, value: float = 1.0) -> Condition:
         return Condition(feature, ">=", value)
 
     result: dict[str, Rule] = {}
-    for k in range(1, cap + 1):
+    for k in _places(cap):
         result[f"step {k}"] = Rule(((Condition("step", "=", k),),))
         if k > 1:
             result[f"from step {k} on"] = Rule(((at_least("step", k),),))
@@ -197,6 +203,14 @@ def rules(cap: int) -> dict[str, Rule]:
     )
     result["every second step"] = Rule(((at_least("agent steps in a row"),),))
     return result
+
+
+def _places(cap: int) -> list[int]:
+    """The first `EACH` steps, and beyond them each that is about a quarter later than the one before."""
+    places = list(range(1, EACH + 1))
+    while places[-1] < cap:
+        places.append(places[-1] * 5 // 4)
+    return [place for place in places if place <= cap]
 
 
 def blocks_of(policy: Policy) -> Sequence[str]:

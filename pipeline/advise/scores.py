@@ -247,7 +247,11 @@ class Bench:
     @cached_property
     def people(self) -> Floats:
         """Human steps before each state (N,)."""
-        return np.array([sum(step.human for step in state.steps) for state in self.woods.states], dtype=float)
+        woods, people = self.woods, np.zeros(len(self.woods.states))
+        for edges in woods.levels:
+            inner = edges[woods.target[edges] >= 0]
+            people[woods.target[inner]] = people[woods.source[inner]] + (woods.action[inner] == HUMAN)
+        return people
 
 
 def is_sampled(woods: Forest) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...schemas import Event, Trajectory
@@ -56,10 +56,25 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A question, empty where the log holds none, and the steps so far."""
+    """A question, empty where the log holds none, and how far a path has got.
+
+    The states of a path share its steps: a copy in each would take space in the square of its length.
+    """
 
     question: str
-    steps: tuple[Step, ...]
+    path: tuple[Step, ...]
+    length: int
+    """The number of its steps that were taken so far."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps so far."""
+        return self.path[: self.length]
+
+    @property
+    def last(self) -> Step | None:
+        """The last step; None before the first one."""
+        return self.path[self.length - 1] if self.length else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +126,14 @@ def question(trajectory: Trajectory) -> str:
 
 def state(trajectory: Trajectory) -> State:
     """The present state of a trajectory."""
-    return State(question(trajectory), steps(trajectory))
+    path = steps(trajectory)
+    return State(question(trajectory), path, len(path))
 
 
-def states(trajectory: Trajectory) -> Iterator[State]:
-    """The state before each of its steps."""
+def states(trajectory: Trajectory) -> list[State]:
+    """The state before each of its steps, and the present one."""
     text, path = question(trajectory), steps(trajectory)
-    return (State(text, path[:n]) for n in range(len(path)))
+    return [State(text, path, n) for n in range(len(path) + 1)]
 
 
 def has_ended(trajectory: Trajectory) -> bool:

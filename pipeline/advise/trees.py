@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...annotation.statistics.intervals import Floats, Ints
-from .states import HUMAN, Episode, State, Step
+from .states import HUMAN, Episode, State
 
 Choices = NDArray[np.bool_]
 TIE = 1e-12
@@ -162,23 +162,25 @@ class _Builder:
         """Add a question with all its paths."""
         sequences = [tuple(step.human for step in path.steps) for path in paths]
         each_once = len(set(sequences)) == len(sequences)
-        root = self._node(State(max((p.text for p in paths), key=len), ()))
+        root = self._node(State(max((p.text for p in paths), key=len), (), 0))
         self.roots.append(root)
         self.names.append(question)
         children: dict[tuple[int, object], int] = {}
         inner: dict[tuple[int, int, int], float] = {}
         for path in paths:
             node = root
+            people = sum(step.human for step in path.steps)
             for number, step in enumerate(path.steps, start=1):
                 remaining = len(path.steps) - number
                 weight = 2.0**-remaining if each_once else 1.0
-                self._count(node, path, number, step)
+                self._count(node, int(step.human), path.reward, people)
+                people -= step.human
                 if not remaining:
                     self.edges.append((node, int(step.human), -1, path.reward, weight))
                     break
                 key = (node, step.content)
                 if key not in children:
-                    children[key] = self._node(State(self.states[root].question, path.steps[:number]))
+                    children[key] = self._node(State(self.states[root].question, path.steps, number))
                 edge = (node, int(step.human), children[key])
                 inner[edge] = inner.get(edge, 0.0) + weight
                 node = children[key]
@@ -186,18 +188,19 @@ class _Builder:
 
     def _node(self, state: State) -> int:
         self.states.append(state)
-        self.tree.append(len(self.roots) - bool(state.steps))
+        self.tree.append(len(self.roots) - bool(state.length))
         return len(self.states) - 1
 
-    def _count(self, node: int, path: Episode, number: int, step: Step) -> None:
-        totals = self.through.setdefault((node, int(step.human)), [0.0, 0.0, 0.0])
+    def _count(self, node: int, choice: int, reward: float, people: int) -> None:
+        """Count an episode through a choice, with its reward and the human steps from there on."""
+        totals = self.through.setdefault((node, choice), [0.0, 0.0, 0.0])
         totals[0] += 1
-        totals[1] += path.reward
-        totals[2] += sum(later.human for later in path.steps[number - 1 :])
+        totals[1] += reward
+        totals[2] += people
 
     def build(self) -> Forest:
         """The forest of all questions added."""
-        depth = np.array([len(state.steps) for state in self.states], dtype=np.int64)
+        depth = np.array([state.length for state in self.states], dtype=np.int64)
         source, action, target = (np.array([e[i] for e in self.edges], dtype=np.int64) for i in range(3))
         reward, weight = (np.array([e[i] for e in self.edges], dtype=np.float64) for i in (3, 4))
         total = np.zeros((len(depth), 2))
