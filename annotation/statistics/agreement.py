@@ -351,17 +351,27 @@ def measure(
     units = matrix[is_used], n_labels, _select(weights, is_used), _select(clusters, is_used)
     result = patterns(*units, ordered=ordered, seed=seed)
     tally = Tally.of(result.cells, n_labels)
-    draws = result.draw(resamples, seed) if result.independent > 1 else None
     is_constant = _is_constant(matrix[is_used])
     elsewhere = "" if is_constant else " on units with two ratings"  # margins of all units hold others
     one_label = _ONE_LABEL + elsewhere if _is_constant(matrix[paired]) else None
+    values = {name: float(compute(result.counts[None], tally)[0]) for name, compute in formulas.items()}
+    defined = [
+        name
+        for name, value in values.items()
+        if np.isfinite(value) and (not is_constant or name in _DEFINED_ON_ONE_LABEL)
+    ]
+    draws: dict[str, list[Floats]] = {name: [] for name in defined}
+    if defined and result.independent > 1:
+        for batch in result.draws(resamples, seed):
+            for name in defined:
+                draws[name].append(formulas[name](batch, tally))
     rows = {}
-    for name, compute in formulas.items():
-        value = float(compute(result.counts[None], tally)[0])
-        if not np.isfinite(value) or (is_constant and name not in _DEFINED_ON_ONE_LABEL):
+    for name, value in values.items():
+        if name not in draws:
             rows[name] = row(name, None, Interval(None, None), one_label or "nothing to compare")
         else:
-            interval = _NO_INTERVAL if draws is None else interval_around(value, compute(draws, tally))
+            several = draws[name]
+            interval = interval_around(value, np.concatenate(several)) if several else _NO_INTERVAL
             rows[name] = row(name, value, interval, one_label or interval.reason)
     return rows
 

@@ -9,6 +9,7 @@ agree, a plain resample can only agree too, and covers a kappa of .6 in a third 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ Z = 1.959963984540054  # the normal's .975 quantile
 PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of their four cells
 _UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
 _ROWS = 2_000  # whose weights are held at a time
+_DRAWN = 8_000_000  # numbers that are drawn at a time
 _ANYHOW = 4.0  # units with dissent that is as far apart as may be, beside those of the sample
 _ROUNDING = 1e-9  # of a weight
 _NUMBERS = 2**62  # so many rows can be told apart by a number
@@ -75,9 +77,14 @@ def cluster_bootstrap(table: Floats, resamples: int, rng: np.random.Generator) -
     Exponential weights give the variance with a divisor of C + 1 and normal tails. These have the divisor
     C − 1 and the tails' width of a t with (Σm)²/Σm² − 1 degrees of freedom, m being the clusters' sizes.
     """
+    return gamma_sums(table, _cluster_shape(table), resamples, rng)
+
+
+def _cluster_shape(table: Any) -> float:
+    """The shape of the gamma weights of clusters (clusters, P)."""
     sizes = table.sum(1)
     effective = float(sizes.sum() ** 2 / (sizes**2).sum())
-    return gamma_sums(table, _small_sample(len(table), effective), resamples, rng)
+    return _small_sample(table.shape[0], effective)
 
 
 def _small_sample(n: int, effective: float) -> float:
@@ -90,9 +97,19 @@ def gamma_sums(table: Floats, shape: float, resamples: int, rng: np.random.Gener
 
     Rows that are alike are drawn as one: a sum of gammas is a gamma of the sum of their shapes.
     """
-    rows, alike = np.unique(table, axis=0, return_counts=True)
-    sums = np.zeros((resamples, table.shape[1]))
-    for start in range(0, len(rows), _ROWS):
+    return _weighted_sums(*_alike(table), shape, resamples, rng)
+
+
+def _alike(table: Any) -> tuple[Any, Ints]:
+    """The distinct rows of a table and how often each occurs; of a sparse one, all rows."""
+    if isinstance(table, np.ndarray):
+        return np.unique(table, axis=0, return_counts=True)
+    return table, np.ones(table.shape[0], dtype=np.int64)
+
+
+def _weighted_sums(rows: Any, alike: Ints, shape: float, resamples: int, rng: np.random.Generator) -> Floats:
+    sums = np.zeros((resamples, rows.shape[1]))
+    for start in range(0, len(alike), _ROWS):
         some = slice(start, start + _ROWS)
         shapes = shape * alike[some]
         sums += rng.standard_gamma(shapes, size=(resamples, len(shapes))) / shape @ rows[some]
@@ -112,12 +129,12 @@ class Patterns:
     _shapes: Floats  # (P,) number of units behind each row
     _scales: Floats  # (P,) design weight of each of them, 1 on average
     _prior: Floats  # (P,) prior mass, PRIOR_MASS in all
-    _by_cluster: Floats | None  # (clusters, P) design-weighted counts
+    _by_cluster: Any  # (clusters, P) design-weighted counts, sparse where there are many; None: no clusters
 
     @property
     def independent(self) -> int:
         """How many independent observations there are: units, or their clusters."""
-        return int(self._shapes.sum()) if self._by_cluster is None else len(self._by_cluster)
+        return int(self._shapes.sum()) if self._by_cluster is None else self._by_cluster.shape[0]
 
     @property
     def _uneven(self) -> float:
@@ -125,29 +142,44 @@ class Patterns:
         sums = [float(self._shapes @ self._scales**power) for power in range(3)]
         return sums[0] * sums[2] / sums[1] ** 2
 
-    def draw(self, resamples: int, seed: int) -> Floats:
-        """Posterior draws (resamples, P) of the pattern counts, each row summing to the number of units.
+    def draws(self, resamples: int, seed: int) -> Iterator[Floats]:
+        """Posterior draws (resamples, P) of the pattern counts, each row summing to the number of units; of
+        many patterns in batches of `_DRAWN` numbers (12 raters of 22,000 units took 2.4 GB).
 
         Units of uneven weights are as few as Kish's effective number. Without that, of 300 units with 1/π of
         up to 1,000, intervals held agreement and kappa in .77 and .79 of samples.
         """
         rng = np.random.default_rng(seed)
+        draw = self._draw_units if self._by_cluster is None else self._cluster_draw(self._by_cluster)
+        batch = max(1, _DRAWN // len(self.cells))
+        for start in range(0, resamples, batch):
+            draws = draw(min(batch, resamples - start), rng)
+            with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
+                draws *= self.counts.sum() / draws.sum(1, keepdims=True)
+            yield draws
+
+    def _draw_units(self, resamples: int, rng: np.random.Generator) -> Floats:
         size = resamples, len(self.cells)
-        if self._by_cluster is None and (effect := self._uneven) > 1 + 1e-9:
-            few, all_units = self.independent / effect, self.independent
-            shape = _small_sample(all_units, few) / _small_sample(all_units, all_units)
-            draws = rng.standard_gamma(self._shapes * shape, size=size) / shape
-            draws += rng.standard_gamma(self._prior, size=size) * effect
-            draws *= self._scales
-        elif self._by_cluster is None:
-            draws = rng.standard_gamma(self._shapes + self._prior, size=size) * self._scales
-        else:
-            draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
-            draws *= _design_effect(self._by_cluster) * self._scales
-            draws += cluster_bootstrap(self._by_cluster, resamples, rng)
-        with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
-            draws *= self.counts.sum() / draws.sum(1, keepdims=True)
+        if (effect := self._uneven) <= 1 + 1e-9:
+            return rng.standard_gamma(self._shapes + self._prior, size=size) * self._scales
+        few, all_units = self.independent / effect, self.independent
+        shape = _small_sample(all_units, few) / _small_sample(all_units, all_units)
+        draws = rng.standard_gamma(self._shapes * shape, size=size) / shape
+        draws += rng.standard_gamma(self._prior, size=size) * effect
+        draws *= self._scales
         return draws
+
+    def _cluster_draw(self, table: Any) -> Callable[[int, np.random.Generator], Floats]:
+        rows, alike = _alike(table)
+        shape, prior_weight = _cluster_shape(table), _design_effect(table) * self._scales
+
+        def draw(resamples: int, rng: np.random.Generator) -> Floats:
+            draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
+            draws *= prior_weight
+            draws += _weighted_sums(rows, alike, shape, resamples, rng)
+            return draws
+
+        return draw
 
 
 def patterns(
@@ -253,24 +285,34 @@ def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
     return level.astype(np.int64), np.bincount(level, weights=weights) / sizes, sizes / len(weights)
 
 
-def _design_effect(by_cluster: Floats) -> float:
+def _design_effect(by_cluster: Any) -> float:
     """How many units of a cluster tell as much as an independent one, at least 1 (Rao and Scott 1984).
 
     The variance of the pattern counts (clusters, P) between clusters over that of independent units, summed
     over patterns. The prior must weigh so much more to weigh the same.
     """
-    clusters, sizes = len(by_cluster), by_cluster.sum(1)
+    clusters, sizes = by_cluster.shape[0], by_cluster.sum(1)
     shares = by_cluster.sum(0) / sizes.sum()
-    between = ((by_cluster - sizes[:, None] * shares) ** 2).sum() * clusters / (clusters - 1)
+    apart = (
+        (by_cluster * by_cluster).sum()
+        - 2 * sizes @ (by_cluster @ shares)
+        + sizes @ sizes * (shares @ shares)
+    )
+    between = apart * clusters / (clusters - 1)
     independent = sizes.sum() * (shares * (1 - shares)).sum()
     return max(1.0, float(between / independent)) if independent > 0 else 1.0
 
 
-def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Floats:
+def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Any:
+    """(clusters, P) design-weighted counts; a sparse array where a table would be large."""
     if clusters.dtype.kind not in "iu":  # names
         clusters = np.unique(clusters, return_inverse=True)[1]
     _, codes, sizes = distinct_rows(clusters[:, None])
     shape = len(sizes), n_seen + n_unseen
+    if prod(shape) > _DRAWN:
+        from scipy.sparse import csr_array
+
+        return csr_array((weights, (codes, rows)), shape=shape)
     cells = np.ravel_multi_index((codes, rows), shape)
     table: Floats = np.bincount(cells, weights=weights, minlength=prod(shape)).astype(np.float64, copy=False)
     return table.reshape(shape)

@@ -5,16 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coaudit.annotation.statistics import Ratings, coefficients
+from coaudit.annotation.statistics import Ratings, coefficients, intervals
 from coaudit.annotation.statistics.agreement import Level, agreement
 from coaudit.annotation.statistics.intervals import (
     MISSING,
+    Floats,
     Ints,
+    Patterns,
     distinct_rows,
     interval_around,
     patterns,
     wilson,
 )
+
+
+def drawn(sample: Patterns, resamples: int) -> Floats:
+    """Draws of pattern counts (resamples, P)."""
+    return np.concatenate(list(sample.draws(resamples, seed=1)))
 
 
 @pytest.mark.library
@@ -115,7 +122,7 @@ def test_draws_are_centred_on_the_sample_and_sum_to_its_units() -> None:
     matrix = np.random.default_rng(0).integers(0, 2, (500, 2))
     for clusters in (None, np.arange(500) // 5):
         found = patterns(matrix, 2, clusters=clusters)
-        draws = found.draw(4000, seed=1)
+        draws = drawn(found, 4000)
         assert draws.sum(1) == pytest.approx(500)
         assert draws.mean(0) == pytest.approx(found.counts, abs=2.0)
 
@@ -164,7 +171,7 @@ def test_strata_of_equal_total_weight_have_the_same_levels_whatever_the_last_dig
     for seed in range(40):
         digits = np.random.default_rng(seed).integers(-2, 3, len(weights))
         found = patterns(matrix, 2, weights=weights * (1 + digits * 2.0**-52))
-        levels.add((len(found.cells), found.draw(5, seed=1).round(6).tobytes()))
+        levels.add((len(found.cells), drawn(found, 5).round(6).tobytes()))
     assert len(levels) == 1
 
 
@@ -176,7 +183,7 @@ def test_weights_that_only_rounding_parts_are_one() -> None:
     assert len(np.unique(rounded)) > 4
     first, second = (patterns(matrix, 2, weights=one) for one in (weights, rounded))
     assert len(first.cells) == len(second.cells)
-    assert second.draw(200, seed=1) == pytest.approx(first.draw(200, seed=1), rel=1e-9)
+    assert drawn(second, 200) == pytest.approx(drawn(first, 200), rel=1e-9)
 
 
 @pytest.mark.slow
@@ -241,10 +248,44 @@ def test_trajectories_may_be_named_by_anything_that_can_be_sorted(kind: type) ->
     names = patterns(matrix, 2, clusters=clusters.astype(kind))
     assert names.independent == expected.independent == len(np.unique(clusters))
     if kind is not np.str_:  # which have another order
-        assert np.array_equal(names.draw(5, 0), expected.draw(5, 0))
+        assert np.array_equal(drawn(names, 5), drawn(expected, 5))
 
 
 def test_a_unit_without_weight_does_not_count() -> None:
     matrix = np.array([[0, 0]] * 6 + [[0, 1]] * 4)
     found = patterns(matrix, 2, weights=np.repeat([1.0, 0.0, 2.0], [3, 3, 4]))
     assert found.counts[found.cells[:, 1] == 0].sum() == pytest.approx(10 * 3 / 11)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_many_patterns_are_drawn_in_batches_with_the_same_interval(
+    clustered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    labels = np.where(rng.random((200, 8)) < 0.8, rng.integers(0, 2, (200, 1)), rng.integers(0, 2, (200, 8)))
+    ratings = Ratings(
+        labels, ("no", "yes"), tuple("abcdefgh"), clusters=np.arange(200) // 4 if clustered else None
+    )
+    (at_once,) = agreement(ratings, ["krippendorff_alpha"])
+    monkeypatch.setattr(intervals, "_DRAWN", 10_000)
+    sample = patterns(labels, 2, clusters=ratings.clusters)
+    assert clustered == hasattr(sample._by_cluster, "tocsr")
+    sizes = [len(batch) for batch in sample.draws(2000, seed=1)]
+    assert len(sizes) > 20 and sum(sizes) == 2000 and max(sizes) * len(sample.cells) <= 10_000
+    (in_batches,) = agreement(ratings, ["krippendorff_alpha"])
+    assert in_batches.value == at_once.value
+    assert in_batches.low == pytest.approx(at_once.low, abs=0.01)
+    assert in_batches.high == pytest.approx(at_once.high, abs=0.01)
+
+
+def test_the_design_effect_of_a_sparse_table_is_that_of_the_whole_one() -> None:
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(7)
+    table = rng.poisson(0.2, (40, 30)) * rng.choice([1.0, 2.5], 30)
+    sizes, shares = table.sum(1), table.sum(0) / table.sum()
+    between = ((table - sizes[:, None] * shares) ** 2).sum() * 40 / 39
+    effect = between / (sizes.sum() * (shares * (1 - shares)).sum())
+    assert effect > 1
+    assert intervals._design_effect(table) == pytest.approx(effect)
+    assert intervals._design_effect(csr_array(table)) == pytest.approx(effect)
