@@ -16,12 +16,9 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Trajectory
-from ..store import Store, delete, execute, insert
+from ..store import ALERTS, Store, delete, execute, insert
 from .alerts import Alerts, Mark
 from .sink import Sink
-
-KEY = "alerts of "
-"""What stands before a trajectory's id in the table `meta`."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ class OpenSessions:
         seqs = now if before is None else {key: min(seq, before.get(key, -1)) for key, seq in now.items()}
         with store.reading(synced=True) as connection:
             query = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
-            rows = execute(connection, query, [KEY]).fetchall()
-            marks = {key.removeprefix(KEY): Mark(**json.loads(value)) for key, value in rows}
+            rows = execute(connection, query, [ALERTS]).fetchall()
+            marks = {key.removeprefix(ALERTS): Mark(**json.loads(value)) for key, value in rows}
             ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
             trajectories = store.load(connection, sorted(ids)) if ids else []
         trajectories = [one for one in trajectories if _is_below(one.source, places)]
@@ -104,9 +101,9 @@ class Marks:
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         ids, self._changed = self._changed, set()
         if ids:
-            delete(connection, "meta", "key", [KEY + key for key in ids])
+            delete(connection, "meta", "key", [ALERTS + key for key in ids])
             marks = {key: self.marks[key] for key in ids if key in self.marks}
-            values = [{"key": KEY + key, "value": json.dumps(vars(mark))} for key, mark in marks.items()]
+            values = [{"key": ALERTS + key, "value": json.dumps(vars(mark))} for key, mark in marks.items()]
             insert(connection, "meta", values)
 
 

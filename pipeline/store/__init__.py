@@ -13,12 +13,13 @@ from .connection import (
     rows_with_arrays,
     texts,
 )
-from .database import Store
+from .database import ALERTS, Store
 from .memory import write_out
 from .queries.selection import Selection, day_of, tag_path
 from .workspace import Workspace
 
 __all__ = [
+    "ALERTS",
     "AMONG",
     "Row",
     "Selection",

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.follow.marks import KEY
-from coaudit.pipeline.store import Store, Workspace, disk, execute
+from coaudit.pipeline.store import ALERTS, Store, Workspace, disk, execute
 from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -94,7 +93,14 @@ def test_what_was_raised_and_answered_leaves_no_mark(
     assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
     with Store(Workspace(workspace)).reading() as connection:
         keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
-    assert keys and not [key for key in keys if key.startswith(KEY)]
+    assert keys and not [key for key in keys if key.startswith(ALERTS)]
+
+
+def test_a_rebuild_keeps_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Where is it?"))
+    assert alerts(coaudit, folder, 60) == []
+    coaudit("rebuild")
+    assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
 
 
 @pytest.mark.slow
@@ -126,6 +132,6 @@ def test_a_session_without_events_that_a_kill_left_marked_is_taken_up(
     assert alerts(coaudit, folder, 60) == []
     with Store(Workspace(workspace)).writing() as connection:
         mark = "INSERT INTO meta (key, value) SELECT ? || id, ? FROM trajectories"
-        execute(connection, mark, [KEY, '{"seq": -1, "waiting": null, "since": 0.0}'])
+        execute(connection, mark, [ALERTS, '{"seq": -1, "waiting": null, "since": 0.0}'])
     write(log, ("ann", "Where is it?"))
     assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
