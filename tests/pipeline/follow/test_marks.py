@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.follow.alerts import Webhook
 from coaudit.pipeline.store import ALERTS, Store, Workspace, disk, execute
 from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
@@ -101,6 +103,55 @@ def test_a_rebuild_keeps_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
     assert alerts(coaudit, folder, 60) == []
     coaudit("rebuild")
     assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
+
+
+def test_what_was_stored_after_alerts_failed_is_told_of_by_the_next_follower(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the reader of the lines is gone."""
+    for name in "ab":
+        folder = write(tmp_path / "logs" / f"{name}.jsonl", ("ann", f"Stop it, {name}!"), ("bot", "Sorry."))
+
+    def fail(alert: dict[str, object]) -> str:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("coaudit.pipeline.cli.follow.line", fail)
+        assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)] * 2
+
+
+@pytest.mark.slow
+def test_an_alert_that_a_webhook_has_not_taken_is_raised_by_the_next_follower(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Stop, wait!"), ("bot", "Sorry."))
+
+    async def hang(self: Webhook, session: object, alert: object) -> None:
+        await asyncio.Event().wait()
+
+    options = ("--webhook", "http://127.0.0.1:1/", "--stop-when-idle", "0.5")
+    with monkeypatch.context() as patch:
+        patch.setattr(Webhook, "_send", hang)
+        assert "stopped before 1 alert could be sent" in coaudit("follow", folder, *options).err
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
+    assert alerts(coaudit, folder, 60) == []
+
+
+@pytest.mark.slow
+def test_who_waits_in_a_live_session_is_not_told_of_before_its_server_answers(
+    redis: Server, follow: Callable[..., Following]
+) -> None:
+    env = Env("env_travel_planning_0", redis.publish)
+    follower = follow(redis.url, "--alerts", "--unanswered", "60").ready(redis)
+    env.start()
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Where is it?)")
+    time.sleep(2.0)
+    follower.stop()
+    redis.stop()
+    follower = follow(redis.url, "--alerts", "--unanswered", "1")
+    time.sleep(5.0)
+    assert follower.stop().count('"unanswered"') == 0
 
 
 @pytest.mark.slow
