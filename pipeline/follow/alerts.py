@@ -149,6 +149,16 @@ class Alerts:
             if key not in early:
                 self._alert_if_unanswered(key, state)
 
+    def recall(self, trajectories: Sequence[Trajectory]) -> None:
+        """Look at trajectories as they were before this process looked at any, and others stand in their place
+        now: what goes on with them goes on from there."""
+        old = [one for one in trajectories if one.id in self.initial and one.id not in self._states]
+        for trajectory in old:
+            self._prepare(trajectory, ())
+        halting = self._halting_texts(old)
+        for trajectory in old:
+            self._look(trajectory, halting)
+
     def mark(self, trajectory: Trajectory) -> Mark:
         """How far a trajectory was looked at, under this id or under the one that it had before."""
         previous = self._ids.get((trajectory.source, trajectory.native_id), "")

@@ -90,6 +90,8 @@ class Marks:
 
     def note(self, connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
         """Mark what is being stored. A mark that is there stays: what came after it is not raised yet."""
+        if self.sink.gone_ids:
+            self.alerts.recall(self.sink.store.load(connection, sorted(self.sink.gone_ids)))
         new = {one.id: self.alerts.mark(one) for one in trajectories if one.id not in self.marks}
         self.marks |= new
         self._changed_ids |= new.keys()

@@ -98,6 +98,24 @@ def test_what_was_raised_and_answered_leaves_no_mark(
     assert keys and not [key for key in keys if key.startswith(ALERTS)]
 
 
+def test_a_chat_without_an_id_that_grew_while_nobody_followed_raises_nothing_again(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """Its id is another one then."""
+    chat = tmp_path / "logs" / "chat.jsonl"
+    chat.parent.mkdir()
+    messages = [{"role": "user", "content": "Stop, wait!"}, {"role": "assistant", "content": "Sorry."}]
+    chat.write_text(json.dumps({"messages": messages}) + "\n")
+    coaudit("ingest", chat.parent)
+    for event in (2, 4):
+        messages += [{"role": "user", "content": "Stop it!"}, {"role": "assistant", "content": "Sorry."}]
+        chat.write_text(json.dumps({"messages": messages}) + "\n")
+        assert alerts(coaudit, chat.parent, 60) == [("halting_message", event)]
+        assert alerts(coaudit, chat.parent, 60) == []
+    chat.write_text(json.dumps({"messages": messages[2:4]}) + "\n")
+    assert alerts(coaudit, chat.parent, 60) == [("halting_message", 0)]
+
+
 def test_a_rebuild_keeps_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
     folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Where is it?"))
     assert alerts(coaudit, folder, 60) == []
