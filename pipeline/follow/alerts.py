@@ -150,8 +150,8 @@ class Alerts:
                 self._alert_if_unanswered(key, state)
 
     def recall(self, trajectories: Sequence[Trajectory]) -> None:
-        """Look at trajectories as they were before this process looked at any, and others stand in their place
-        now: what goes on with them goes on from there."""
+        """Look at trajectories as they were at the start, in whose place others are now: what goes on with
+        them goes on from there."""
         old = [one for one in trajectories if one.id in self.initial and one.id not in self._states]
         for trajectory in old:
             self._prepare(trajectory, ())

@@ -1,6 +1,7 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
 from .connection import (
+    ALERTS,
     AMONG,
     Row,
     constant,
@@ -13,7 +14,7 @@ from .connection import (
     rows_with_arrays,
     texts,
 )
-from .database import ALERTS, Store
+from .database import Store
 from .memory import write_out
 from .queries.selection import Selection, day_of, tag_path
 from .workspace import Workspace

@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 RATINGS = 120_000
 """Ratings that one transaction loads from ledgers: a row group of DuckDB's, which then goes to disk at once.
 """
-ALERTS = "alerts of "
-"""What stands before a trajectory's id in the table `meta`, where a follower keeps how far its alerts have
-got: no ledger has that."""
 VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 
 

@@ -42,6 +42,14 @@ def alerts(coaudit: Coaudit, folder: Path, unanswered: float) -> list[tuple[str,
     return [(one["alert"], one["event"]) for one in map(json.loads, out.splitlines())]
 
 
+def marks(workspace: Path) -> list[str]:
+    """The keys of the marks that the store has."""
+    with Store(Workspace(workspace)).reading() as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
+    assert keys
+    return [key for key in keys if key.startswith(ALERTS)]
+
+
 def test_who_waits_when_following_ends_is_told_of_by_the_next_follower_once(
     coaudit: Coaudit, tmp_path: Path
 ) -> None:
@@ -93,9 +101,7 @@ def test_what_was_raised_and_answered_leaves_no_mark(
 ) -> None:
     folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Stop, wait!"), ("bot", "Sorry."))
     assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
-    with Store(Workspace(workspace)).reading() as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
-    assert keys and not [key for key in keys if key.startswith(ALERTS)]
+    assert not marks(workspace)
 
 
 def test_a_chat_without_an_id_that_grew_while_nobody_followed_raises_nothing_again(
@@ -114,6 +120,13 @@ def test_a_chat_without_an_id_that_grew_while_nobody_followed_raises_nothing_aga
         assert alerts(coaudit, chat.parent, 60) == []
     chat.write_text(json.dumps({"messages": messages[2:4]}) + "\n")
     assert alerts(coaudit, chat.parent, 60) == [("halting_message", 0)]
+
+
+def test_what_is_forgotten_leaves_no_mark(coaudit: Coaudit, workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "s.jsonl"
+    assert alerts(coaudit, write(log, ("ann", "Where is it?")), 60) == []
+    coaudit("forget", log)
+    assert not marks(workspace)
 
 
 def test_a_rebuild_keeps_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
