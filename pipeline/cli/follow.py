@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,6 @@ from ..follow.calls import Calls
 from ..follow.marks import Marks, OpenSessions, last_seqs
 from ..follow.model_judge import PATIENCE, ModelJudge
 from ..follow.rule_judge import LiveJudge
-from ..follow.run import Watcher
 from ..judge import Scope, run
 from ..judge.model import Model
 from ..judge.scope import load_codebooks
@@ -197,6 +197,7 @@ async def _follow(
     webhook = Webhook(alerting.webhook, say) if alerting.webhook else None
     if webhook:
         follower.beside.append(webhook.run)
+        follower.endings.append(webhook.finish)
 
     def raise_alert(alert: dict[str, Any]) -> None:
         if alerting.lines:
@@ -205,10 +206,11 @@ async def _follow(
             webhook(alert)
 
     async with AsyncExitStack() as stack:
+        if is_alerting:  # first: an alert that waits for ratings comes late
+            sessions = OpenSessions.read(workspace_store, follower.places, before)
+            is_sent = webhook.is_sent if webhook else lambda trajectory: True
+            await _watch(follower, raise_alert, alerting, sessions, advisor, is_sent)
         judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
-        if is_alerting:
-            left = OpenSessions.read(workspace_store, follower.places, before)
-            await _watch(follower, raise_alert, alerting, left, advisor)
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
 
@@ -217,28 +219,28 @@ async def _watch(
     follower: Follower,
     raise_alert: Emit,
     options: AlertOptions,
-    left: OpenSessions,
+    sessions: OpenSessions,
     advisor: Advisor | None,
+    is_sent: Callable[[str], bool],
 ) -> None:
     """Have alerts raised, first about what the last follower left open."""
     alerts = Alerts(
         raise_alert,
         options.unanswered,
         halts,
-        initial=left.seqs,
-        marks=left.marks,
+        initial=sessions.seqs,
+        marks=sessions.marks,
         ids_of=follower.sink.ids_of,
         is_up_to_date=lambda: follower.is_up_to_date,
     )
-    watchers: list[Watcher] = [alerts]
+    follower.watchers.append(alerts)
     if advisor:
-        seqs = {key: seq for key, seq in left.seqs.items() if seq >= 0}
-        watchers.append(Calls(raise_alert, advisor, options.above, seqs))
-    watchers.append(Marks(follower.sink, alerts, left.marks))
-    for watcher in watchers:
-        await watcher(left.trajectories)
-    # First: an alert that waits for ratings comes late.
-    follower.watchers[:0] = watchers
+        seqs = {key: seq for key, seq in sessions.seqs.items() if seq >= 0}
+        follower.watchers.append(Calls(raise_alert, advisor, options.above, seqs))
+    is_alerting = partial(follower.is_watched_by, alerts)
+    marks = Marks(follower.sink, alerts, sessions.marks, is_alerting=is_alerting, is_sent=is_sent)
+    follower.watchers.append(marks)
+    await follower.watch(sessions.trajectories)
 
 
 @asynccontextmanager

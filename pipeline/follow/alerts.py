@@ -129,8 +129,8 @@ class Alerts:
     ids_of: Callable[[str], Collection[str]] = lambda source: ()
     """The trajectories that a source gives now."""
     is_up_to_date: Callable[[], bool] = lambda: True
-    """Whether all was looked at that had come before: only then is it known who still waits."""
-    raised: int = 0
+    """Whether all was looked at that had come before: only then is it known who of the marks still waits."""
+    count: int = 0
     """How many alerts there were."""
     _states: dict[str, _State] = field(default_factory=dict)
     _ids: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -144,8 +144,20 @@ class Alerts:
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
-        for key, state in self._states.items() if self.is_up_to_date() else ():
-            self._alert_if_unanswered(key, state)
+        early = () if self.is_up_to_date() else self.marks
+        for key, state in self._states.items():
+            if key not in early:
+                self._alert_if_unanswered(key, state)
+
+    def recall(self, trajectories: Sequence[Trajectory]) -> None:
+        """Look at trajectories as they were at the start, in whose place others are now: what goes on with
+        them goes on from there."""
+        old = [one for one in trajectories if one.id in self.initial and one.id not in self._states]
+        for trajectory in old:
+            self._prepare(trajectory, ())
+        halting = self._halting_texts(old)
+        for trajectory in old:
+            self._look(trajectory, halting)
 
     def mark(self, trajectory: Trajectory) -> Mark:
         """How far a trajectory was looked at, under this id or under the one that it had before."""
@@ -223,7 +235,7 @@ class Alerts:
     def _raise(self, key: str, state: _State, event: Event, **what: Any) -> None:
         alert = {"time": ledger.now(), "trajectory": key, "native_id": state.native_id}
         about = {"event": event.seq, "actor": event.actor}
-        self.raised += 1
+        self.count += 1
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
 
 
@@ -301,42 +313,49 @@ class Webhook:
         self.say = say
         self.timeout = timeout
         self._queue: asyncio.Queue[Alert] = asyncio.Queue(BACKLOG)
-        self._in_flight = 0
-        """1 while an alert is on its way; stays where that is cut short."""
+        self._unsent_counts: Counter[str] = Counter()
+        """Trajectory -> how many alerts about it wait or are on their way."""
 
     def __call__(self, alert: Alert) -> None:
         """Have an alert sent."""
         if self._queue.full():
-            self._queue.get_nowait()
+            self._forget(self._queue.get_nowait())
             self.say(f"{shown_url(self.url)}: too slow, an alert was dropped")
         self._queue.put_nowait(alert)
+        self._unsent_counts[_subject(alert)] += 1
+
+    def is_sent(self, trajectory: str) -> bool:
+        """Whether no alert about a trajectory waits or is on its way."""
+        return not self._unsent_counts[trajectory]
 
     async def run(self) -> None:
-        """Send until cancelled; then what is left gets `timeout` seconds in all; what stays is counted."""
+        """Send until cancelled; what stays unsent is counted."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=self.timeout)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             try:
                 while True:
-                    await self._send(session, await self._queue.get())
+                    alert = await self._queue.get()
+                    await self._send(session, alert)
+                    self._forget(alert)
             finally:
-                unsent, self._in_flight = self._in_flight, 0
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._send_rest(session), self.timeout)
-                unsent += self._in_flight + self._queue.qsize()
-                if unsent:
-                    alerts = count_of(unsent, "alert", "alerts")
+                if number := self._unsent_counts.total():
+                    alerts = count_of(number, "alert", "alerts")
                     self.say(f"{shown_url(self.url)}: stopped before {alerts} could be sent")
 
-    async def _send_rest(self, session: Any) -> None:
-        while not self._queue.empty():
-            await self._send(session, self._queue.get_nowait())
+    async def finish(self) -> None:
+        """Wait until all is sent, `timeout` seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._queue.join(), self.timeout)
+
+    def _forget(self, alert: Alert) -> None:
+        self._queue.task_done()
+        self._unsent_counts[_subject(alert)] -= 1
 
     async def _send(self, session: Any, alert: Alert) -> None:
         import aiohttp
 
-        self._in_flight = 1
         try:
             async with session.post(self.url, json=alert, allow_redirects=False) as answer:
                 if answer.status >= 400:
@@ -347,7 +366,10 @@ class Webhook:
         except (aiohttp.ClientError, OSError) as error:
             why = without_secrets(str(error), self.url) or type(error).__name__
             self.say(f"{shown_url(self.url)}: an alert could not be sent: {why}")
-        self._in_flight = 0
+
+
+def _subject(alert: Alert) -> str:
+    return str(alert.get("trajectory", ""))
 
 
 def line(alert: Alert) -> str:

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from ...schemas import Trajectory
-from ..store import Store, delete, execute, insert
+from ..store import ALERTS, Store, delete, execute, insert
 from .alerts import Alerts, Mark
 from .sink import Sink
-
-KEY = "alerts of "
-"""What stands before a trajectory's id in the table `meta`."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ class OpenSessions:
         seqs = now if before is None else {key: min(seq, before.get(key, -1)) for key, seq in now.items()}
         with store.reading(synced=True) as connection:
             query = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
-            rows = execute(connection, query, [KEY]).fetchall()
-            marks = {key.removeprefix(KEY): Mark(**json.loads(value)) for key, value in rows}
+            rows = execute(connection, query, [ALERTS]).fetchall()
+            marks = {key.removeprefix(ALERTS): Mark(**json.loads(value)) for key, value in rows}
             ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
             trajectories = store.load(connection, sorted(ids)) if ids else []
         trajectories = [one for one in trajectories if _is_below(one.source, places)]
@@ -69,44 +66,61 @@ def last_seqs(store: Store) -> dict[str, int] | None:
 class Marks:
     """A watcher behind `Alerts` that keeps the marks."""
 
-    def __init__(self, sink: Sink, alerts: Alerts, marks: Mapping[str, Mark]) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        alerts: Alerts,
+        marks: Mapping[str, Mark],
+        *,
+        is_alerting: Callable[[], bool] = lambda: True,
+        is_sent: Callable[[str], bool] = lambda trajectory: True,
+    ) -> None:
         self.sink = sink
         self.alerts = alerts
         self.marks = dict(marks)
-        self._changed: set[str] = set()
+        self.is_alerting = is_alerting
+        """Whether what is stored still raises alerts: else all marks stay."""
+        self.is_sent = is_sent
+        """Whether the alerts about a trajectory have reached whom they are for: else its mark stays."""
+        self._changed_ids: set[str] = set()
         """Trajectories whose marks the store does not have yet as they are."""
-        self._raised = 0
+        self._alert_count = 0
         """How many alerts there were at the last look."""
         sink.companions.append(self.note)
 
     def note(self, connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
         """Mark what is being stored. A mark that is there stays: what came after it is not raised yet."""
-        fresh = {one.id: self.alerts.mark(one) for one in trajectories if one.id not in self.marks}
-        self.marks |= fresh
-        self._changed |= fresh.keys()
+        if self.sink.gone_ids:
+            self.alerts.recall(self.sink.store.load(connection, sorted(self.sink.gone_ids)))
+        new = {one.id: self.alerts.mark(one) for one in trajectories if one.id not in self.marks}
+        self.marks |= new
+        self._changed_ids |= new.keys()
         self._save(connection)
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Have only the marks of sessions in which somebody waits kept."""
-        waiting = self.alerts.waiting_marks(self.marks)
-        changed = {key for key, mark in self.marks.items() if waiting.get(key) != mark}
-        if not changed:
+        if not self.is_alerting():
             return
-        self.marks = {key: waiting[key] if key in changed else self.marks[key] for key in waiting}
-        self._changed |= changed
+        waiting = self.alerts.waiting_marks(self.marks)
+        ids = {key for key, mark in self.marks.items() if waiting.get(key) != mark and self.is_sent(key)}
+        if not ids:
+            return
+        others = {key: mark for key, mark in self.marks.items() if key not in ids}
+        self.marks = others | {key: waiting[key] for key in ids & waiting.keys()}
+        self._changed_ids |= ids
         # What was raised is noted at once, so that a kill seldom comes in between.
-        if self.alerts.raised > self._raised:
-            self._raised = self.alerts.raised
+        if self.alerts.count > self._alert_count:
+            self._alert_count = self.alerts.count
             await asyncio.to_thread(self.sink.do, self._save)
         else:
             self.sink.add_work(self._save)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
-        ids, self._changed = self._changed, set()
+        ids, self._changed_ids = self._changed_ids, set()
         if ids:
-            delete(connection, "meta", "key", [KEY + key for key in ids])
+            delete(connection, "meta", "key", [ALERTS + key for key in ids])
             marks = {key: self.marks[key] for key in ids if key in self.marks}
-            values = [{"key": KEY + key, "value": json.dumps(vars(mark))} for key, mark in marks.items()]
+            values = [{"key": ALERTS + key, "value": json.dumps(vars(mark))} for key, mark in marks.items()]
             insert(connection, "meta", values)
 
 

@@ -121,7 +121,10 @@ class Follower:
         """Sessions of which nothing was seen since nobody listened."""
         self.is_up_to_date = False
         """Whether all is stored that the folders held, and servers answered with, when following began."""
-        self._looked_at = math.inf
+        self._asked_at = math.inf if plan.servers else -math.inf
+        """When the running sessions of the last server were asked for their state."""
+        self._has_looked = False
+        """Whether all folders were looked at."""
         self._stdin_files: list[Path] = []
         self._reported_notes: set[str] = set()
         """Notes on files that are no logs, which were reported."""
@@ -167,6 +170,16 @@ class Follower:
     def places(self) -> list[Path]:
         """At or below which the logs and recordings lie that are followed, but for standard input's."""
         return [*self.plan.folders, *(_recording_of(self.sink.store, url) for url in self.plan.servers)]
+
+    async def watch(self, trajectories: Sequence[Trajectory]) -> None:
+        """Show trajectories to all watchers."""
+        for watcher in tuple(self.watchers):
+            if not await self._run_watcher(watcher(trajectories)):
+                self.watchers.remove(watcher)
+
+    def is_watched_by(self, watcher: Watcher) -> bool:
+        """Whether a watcher has not failed yet."""
+        return watcher in self.watchers
 
     def summary(self) -> dict[str, int]:
         """What was followed."""
@@ -262,6 +275,7 @@ class Follower:
 
     def _take_subscription(self, listener: Listener, message: Subscription) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
+        self._asked_at = listener.last
         listener.note_running(message.running)
         if message.away is None:
             self.say(f"following {listener.name}")
@@ -326,7 +340,7 @@ class Follower:
                     f"{some} not followed, the first {archives[0]}; `coaudit ingest` reads what is in it"
                 )
         await self._look()  # before files that are no logs are reported, which takes seconds for thousands
-        self._looked_at = time.monotonic()
+        self._has_looked = True
         await self._report_left_out()
         while not self.stopping.is_set():
             pause = await self._look()
@@ -352,7 +366,7 @@ class Follower:
         """Store what has changed, at the sink's pace."""
         while not self.stopping.is_set():
             if self.sink.due():
-                await self._watch(())
+                await self.watch(())
             else:
                 await self._flush()
                 await asyncio.to_thread(self.sink.derive)
@@ -367,7 +381,8 @@ class Follower:
         for listener in self.listeners:
             listener.hand_over()
             listener.sync()
-        has_all = time.monotonic() - self._looked_at >= (ANSWER if self.plan.servers else 0.0)
+        is_answered = self._is_connected and time.monotonic() - self._asked_at >= ANSWER
+        has_all = self._has_looked and is_answered
         trajectories = await asyncio.to_thread(self.sink.flush)
         self.is_up_to_date |= has_all
         self._report_notes()
@@ -377,16 +392,17 @@ class Follower:
         self.unsettled_ids |= {one.id for one in trajectories if merge.is_unsettled(one)}
         for listener in self.listeners:
             listener.forget_stored()
-        await self._watch(trajectories)
+        await self.watch(trajectories)
+
+    @property
+    def _is_connected(self) -> bool:
+        """Whether all servers are subscribed to: who still waits for one, or for its turn to record, is not
+        idle, and does not know who has been answered."""
+        return len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
 
     def _report_notes(self) -> None:
         while self.sink.notes:
             self.say(one_line(self.sink.notes.pop(0)))
-
-    async def _watch(self, trajectories: Sequence[Trajectory]) -> None:
-        for watcher in tuple(self.watchers):
-            if not await self._run_watcher(watcher(trajectories)):
-                self.watchers.remove(watcher)
 
     async def _run_watcher(self, looking: Awaitable[None]) -> bool:
         """Run a watcher; whether it succeeded. Its error is reported, and ends neither other watchers nor
@@ -411,10 +427,8 @@ class Follower:
                 listener.flush()
                 listener.close_silent()
             last = max([start, self.tail.last_change, *(listener.last for listener in self.listeners)])
-            # Who still waits for its server, or for its turn to record, is not idle.
-            is_connected = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
             limit = self.plan.stop_when_idle
-            if is_connected and limit is not None and time.monotonic() - last > limit:
+            if self._is_connected and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
             await self._pause(0.2)
 

@@ -119,7 +119,7 @@ class Sink:
         self.notes: list[str] = []
         """Notes on what was taken in, to be reported."""
         self.companions: list[Companion] = []
-        """Run in each transaction with the trajectories that it stores, after all other work."""
+        """Run in each transaction with the trajectories that it stores, before `gone_ids` are removed."""
         self._reported_notes: set[str] = set()
         self._shorter: set[tuple[str, str]] = set()
         """Sources and trajectories that were reported to be shorter than they were."""
@@ -306,12 +306,12 @@ class Sink:
             superseded_ids = set().union(*find_superseded(connection, now, before).values())
             self.notes += loss_notes(missing_ids(connection, now, before, superseded_ids))
             self.gone_ids = {*changes.replaced_ids, *superseded_ids} - {t.id for t in trajectories}
+            for companion in self.companions:
+                companion(connection, trajectories)
             remove(connection, self.gone_ids)
             self._quarantine(connection, changes)
             for work in changes.works:
                 work(connection)
-            for companion in self.companions:
-                companion(connection, trajectories)
             due = time.monotonic() >= self._derive_at
             if due:
                 self.store.catch_up(connection, {t.id for t in trajectories})

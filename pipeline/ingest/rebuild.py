@@ -12,7 +12,7 @@ import duckdb
 from ...schemas import Quarantined
 from ...schemas.text import count_of
 from ..errors import StoreError
-from ..store import Store, dictionaries, execute, insert
+from ..store import ALERTS, Store, dictionaries, execute, insert
 from ..store.ledgers.sync import ledger_offsets, note_offsets
 from . import forgetting, serving
 from . import sources as provenance
@@ -71,6 +71,7 @@ def _replace(store: Store, progress: Progress | None) -> IngestResult:
             if store.is_shared:
                 _keep_scrapes(store, aside)
             _keep_refused(store, aside)
+            _keep_marks(store, aside)
             if sources := _changed_sources(store, aside):
                 _fill(aside, sources, None)  # what is wrong with them was said above
             _name_overwritten(store, aside, result)
@@ -111,6 +112,20 @@ def _keep_refused(store: Store, aside: Store) -> None:
         query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
         there = {path for (path,) in connection.execute(query).fetchall()}
         insert(connection, "quarantine", [row for row in wrong if opened(row["read_from"]) not in there])
+
+
+def _keep_marks(store: Store, aside: Store) -> None:
+    """Take over how far a follower's alerts have got in the sessions that are there still."""
+    try:
+        if not store.is_made:
+            return
+        with store.reading_any_version() as connection:
+            marks = dictionaries(connection, "SELECT * FROM meta WHERE starts_with(key, ?)", [ALERTS])
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return
+    with aside.writing() as connection:
+        ids = {key for (key,) in connection.execute("SELECT id FROM trajectories").fetchall()}
+        insert(connection, "meta", [row for row in marks if row["key"].removeprefix(ALERTS) in ids])
 
 
 def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:

@@ -1,6 +1,7 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
 from .connection import (
+    ALERTS,
     AMONG,
     Row,
     constant,
@@ -19,6 +20,7 @@ from .queries.selection import Selection, day_of, tag_path
 from .workspace import Workspace
 
 __all__ = [
+    "ALERTS",
     "AMONG",
     "Row",
     "Selection",

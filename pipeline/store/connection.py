@@ -42,6 +42,9 @@ OWN_SCHEMA = "tables_"
 """Prefix of a schema that is made with its tables and never made again, so that their version never changes.
 """
 _versions: dict[str, int] = {}
+ALERTS = "alerts of "
+"""What stands before a trajectory's id in the table `meta`, where a follower keeps how far its alerts have
+got: no ledger has that."""
 AMONG = "IN (SELECT unnest(?::JSON::VARCHAR[]))"
 """SQL condition: to be one of the texts in a parameter made by `texts`."""
 FEW_ROWS = 8

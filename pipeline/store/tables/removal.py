@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import duckdb
 
-from ..connection import AMONG, delete, execute, texts
+from ..connection import ALERTS, AMONG, delete, execute, texts
 from . import derived
 
 TABLES = ("participants", "events", "units", "computed")
@@ -15,6 +15,8 @@ TABLES = ("participants", "events", "units", "computed")
 def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
     """Remove trajectories, within the caller's transaction. Imported outcomes wait for their return."""
     clear(connection, ids)
+    if ids:
+        delete(connection, "meta", "key", [ALERTS + key for key in ids])
     derived.refresh(connection, set(ids))
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from coaudit.judges.rules.lexical import halts
 from coaudit.pipeline.follow import Follower
 from coaudit.pipeline.follow import alerts as module
-from coaudit.pipeline.follow.alerts import Alerts, Webhook
+from coaudit.pipeline.follow.alerts import Alerts, Mark, Webhook
 from coaudit.pipeline.systems import merge
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.conftest import Coaudit
@@ -48,10 +48,12 @@ def acts(name: str) -> Event:
     return Event(seq=0, actor="a", kind="action", action=Action(name=name), status="succeeded")
 
 
-async def alerts(*looks: Trajectory, wait: float = 60.0, initial: dict[str, int] | None = None) -> list[Any]:
+async def alerts(
+    *looks: Trajectory, wait: float = 60.0, initial: dict[str, int] | None = None, **more: Any
+) -> list[Any]:
     """The alerts that looking at these, one after the other, raises."""
     found: list[dict[str, Any]] = []
-    watch = Alerts(found.append, wait, halts, initial or {})
+    watch = Alerts(found.append, wait, halts, initial or {}, **more)
     for look in looks:
         await watch([look])
     await asyncio.sleep(0.02)
@@ -188,6 +190,14 @@ async def test_what_came_to_a_session_that_was_there_before_the_first_look_at_it
     assert await alerts(looped, initial={"t": 2}) == []
 
 
+async def test_who_began_to_wait_after_the_start_is_told_of_before_all_logs_were_looked_at() -> None:
+    """Of whom a mark tells, it is not known yet whether an answer has come."""
+    talk = trajectory(says("Where is it?"))
+    early: dict[str, Any] = {"wait": 0.0, "is_up_to_date": lambda: False}
+    assert await alerts(talk, **early) == [("unanswered", 0)]
+    assert await alerts(talk, initial={"t": 0}, marks={"t": Mark(0, waiting=0)}, **early) == []
+
+
 @pytest.mark.long
 async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     received: list[Any] = []
@@ -210,6 +220,7 @@ async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     hook({"alert": "two"})
     assert (received, said) == ([], [])  # neither call waited until it was answered or given up
     await asyncio.sleep(0.6)
+    await hook.finish()
     task.cancel()
     await asyncio.wait([task])
     await runner.cleanup()
@@ -233,6 +244,7 @@ async def test_alerts_that_a_stop_leaves_unsent_are_counted_with_the_one_in_flig
         hook({"alert": number})
     await arrived.wait()
     hook.timeout = 0.1
+    await hook.finish()
     task.cancel()
     await asyncio.wait([task], timeout=30)
     server.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import time
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.follow.marks import KEY
-from coaudit.pipeline.store import Store, Workspace, disk, execute
+from coaudit.pipeline.follow.alerts import Webhook
+from coaudit.pipeline.store import ALERTS, Store, Workspace, disk, execute
 from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -39,6 +40,14 @@ def alerts(coaudit: Coaudit, folder: Path, unanswered: float) -> list[tuple[str,
     seconds = f"--unanswered={unanswered}"
     out = coaudit("follow", folder, "--alerts", seconds, "--stop-when-idle", "0.5").out
     return [(one["alert"], one["event"]) for one in map(json.loads, out.splitlines())]
+
+
+def marks(workspace: Path) -> list[str]:
+    """The keys of the marks that the store has."""
+    with Store(Workspace(workspace)).reading() as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
+    assert keys
+    return [key for key in keys if key.startswith(ALERTS)]
 
 
 def test_who_waits_when_following_ends_is_told_of_by_the_next_follower_once(
@@ -92,9 +101,88 @@ def test_what_was_raised_and_answered_leaves_no_mark(
 ) -> None:
     folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Stop, wait!"), ("bot", "Sorry."))
     assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
-    with Store(Workspace(workspace)).reading() as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM meta").fetchall()]
-    assert keys and not [key for key in keys if key.startswith(KEY)]
+    assert not marks(workspace)
+
+
+def test_a_chat_without_an_id_that_grew_while_nobody_followed_raises_nothing_again(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """Its id is another one then."""
+    chat = tmp_path / "logs" / "chat.jsonl"
+    chat.parent.mkdir()
+    messages = [{"role": "user", "content": "Stop, wait!"}, {"role": "assistant", "content": "Sorry."}]
+    chat.write_text(json.dumps({"messages": messages}) + "\n")
+    coaudit("ingest", chat.parent)
+    for event in (2, 4):
+        messages += [{"role": "user", "content": "Stop it!"}, {"role": "assistant", "content": "Sorry."}]
+        chat.write_text(json.dumps({"messages": messages}) + "\n")
+        assert alerts(coaudit, chat.parent, 60) == [("halting_message", event)]
+        assert alerts(coaudit, chat.parent, 60) == []
+    chat.write_text(json.dumps({"messages": messages[2:4]}) + "\n")
+    assert alerts(coaudit, chat.parent, 60) == [("halting_message", 0)]
+
+
+def test_what_is_forgotten_leaves_no_mark(coaudit: Coaudit, workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "s.jsonl"
+    assert alerts(coaudit, write(log, ("ann", "Where is it?")), 60) == []
+    coaudit("forget", log)
+    assert not marks(workspace)
+
+
+def test_a_rebuild_keeps_who_waits(coaudit: Coaudit, tmp_path: Path) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Where is it?"))
+    assert alerts(coaudit, folder, 60) == []
+    coaudit("rebuild")
+    assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
+
+
+def test_what_was_stored_after_alerts_failed_is_told_of_by_the_next_follower(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the reader of the lines is gone."""
+    for name in "ab":
+        folder = write(tmp_path / "logs" / f"{name}.jsonl", ("ann", f"Stop it, {name}!"), ("bot", "Sorry."))
+
+    def fail(alert: dict[str, object]) -> str:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("coaudit.pipeline.cli.follow.line", fail)
+        assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)] * 2
+
+
+@pytest.mark.slow
+def test_an_alert_that_a_webhook_has_not_taken_is_raised_by_the_next_follower(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Stop, wait!"), ("bot", "Sorry."))
+
+    async def hang(self: Webhook, session: object, alert: object) -> None:
+        await asyncio.Event().wait()
+
+    options = ("--webhook", "http://127.0.0.1:1/", "--stop-when-idle", "0.5")
+    with monkeypatch.context() as patch:
+        patch.setattr(Webhook, "_send", hang)
+        assert "stopped before 1 alert could be sent" in coaudit("follow", folder, *options).err
+    assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
+    assert alerts(coaudit, folder, 60) == []
+
+
+@pytest.mark.slow
+def test_who_waits_in_a_live_session_is_not_told_of_before_its_server_answers(
+    redis: Server, follow: Callable[..., Following]
+) -> None:
+    env = Env("env_travel_planning_0", redis.publish)
+    follower = follow(redis.url, "--alerts", "--unanswered", "60").ready(redis)
+    env.start()
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Where is it?)")
+    time.sleep(2.0)
+    follower.stop()
+    redis.stop()
+    follower = follow(redis.url, "--alerts", "--unanswered", "1")
+    time.sleep(5.0)
+    assert follower.stop().count('"unanswered"') == 0
 
 
 @pytest.mark.slow
@@ -126,6 +214,6 @@ def test_a_session_without_events_that_a_kill_left_marked_is_taken_up(
     assert alerts(coaudit, folder, 60) == []
     with Store(Workspace(workspace)).writing() as connection:
         mark = "INSERT INTO meta (key, value) SELECT ? || id, ? FROM trajectories"
-        execute(connection, mark, [KEY, '{"seq": -1, "waiting": null, "since": 0.0}'])
+        execute(connection, mark, [ALERTS, '{"seq": -1, "waiting": null, "since": 0.0}'])
     write(log, ("ann", "Where is it?"))
     assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
