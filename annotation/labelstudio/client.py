@@ -20,7 +20,7 @@ import httpx
 from ...schemas.text import as_utf8, count_of
 from ...schemas.url import is_local
 from .deadline import within
-from .tasks import DISPUTED, KEY
+from .tasks import DISPUTED, KEY, SEQS
 
 T = TypeVar("T")
 PAGE = 1000
@@ -343,12 +343,19 @@ def _parse_task(task: dict[str, Any], place: str) -> ListedTask:
     return ListedTask(
         id=int(task["id"]),
         key=None if (key := ours.get(KEY)) is None else str(key),
-        seqs=tuple(int(seq) for seq in seqs) if isinstance(seqs, list) else (),
+        seqs=tuple(_seq(seq) for seq in seqs) if isinstance(seqs, list) else (),
         updated_at=str(task["updated_at"]),
         overlap=int(task.get("overlap") or 1),
         annotations=[_parse_annotation(one) for one in task.get("annotations") or []],
         disputed=tuple(map(str, disputed)) if isinstance(disputed, list) else None,
     )
+
+
+def _seq(value: Any) -> int:
+    """The seq of a line; ValueError where no event has it."""
+    if (seq := int(value)) not in SEQS:
+        raise ValueError("no event has this number")
+    return seq
 
 
 def _parse_annotation(annotation: Any) -> dict[str, Any]:

@@ -64,7 +64,10 @@ def listing(annotation: Any, **ours: Any) -> AbstractContextManager[str]:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("annotation", "ours"),
-    [("x", {}), (None, {}), ({"id": "a"}, {}), ({"id": {}}, {}), ({"id": 1}, {"seqs": [float("inf")]})],
+    [
+        *(("x", {}), (None, {}), ({"id": "a"}, {}), ({"id": {}}, {})),
+        *(({"id": 1}, {"seqs": [seq]}) for seq in (float("inf"), 2**31, -2)),
+    ],
 )
 def test_an_annotation_that_is_none_of_label_studios_is_said_to_be(annotation: Any, ours: Any) -> None:
     with (
