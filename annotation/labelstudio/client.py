@@ -7,6 +7,8 @@ as LabelStudioError with words for a person and without the token.
 from __future__ import annotations
 
 import json
+import re
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,10 +17,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from ...schemas.text import count_of
+from ...schemas.text import as_utf8, count_of
 from ...schemas.url import is_local
 from .deadline import within
-from .tasks import DISPUTED, KEY
+from .tasks import DISPUTED, KEY, SEQS
 
 T = TypeVar("T")
 PAGE = 1000
@@ -47,6 +49,8 @@ PATIENCE = 20.0
 """Seconds that a push waits for a server that went away."""
 TITLE = 50
 """Label Studio allows so many characters in a project's title."""
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+"""What half a character begins with in JSON, which whole ones beyond U+FFFF do too."""
 
 
 class LabelStudioError(Exception):
@@ -117,7 +121,7 @@ class Server:
     def users(self) -> dict[int, str]:
         """E-mail addresses of everybody in the organisation, by id; of those who left it says `Deleted`."""
         emails = self._call(
-            lambda: {int(user.id): str(user.email) for user in self._some(self._client.users.list())}
+            lambda: {int(user.id): as_utf8(str(user.email)) for user in self._some(self._client.users.list())}
         )
         return {number: email for number, email in emails.items() if "@" in email}
 
@@ -212,7 +216,7 @@ class Server:
         from label_studio_sdk.core.api_error import ApiError
 
         answer = self._client._client_wrapper.httpx_client.request(path, method="GET", params=params)
-        body = answer.json() if "json" in answer.headers.get("content-type", "") else answer.text
+        body = _json(answer.content) if "json" in answer.headers.get("content-type", "") else answer.text
         if not answer.is_success:
             raise ApiError(status_code=answer.status_code, body=body)
         return body
@@ -231,7 +235,8 @@ class Server:
             raise LabelStudioError(message) from None
         except httpx.HTTPError as error:
             raise Unreachable(f"{self.url}: no answer from Label Studio ({type(error).__name__})") from None
-        except (AttributeError, LookupError, TypeError, ValueError) as error:  # what the SDK or we looked for
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            # What the SDK or we looked for is not there, or something else.
             message = f"{self.url}: that is no answer of Label Studio's ({type(error).__name__})"
             raise LabelStudioError(f"{message}; check LABEL_STUDIO_URL") from None
 
@@ -322,19 +327,45 @@ def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return batch
 
 
+def _json(content: bytes) -> Any:
+    """The value of JSON, with ? for halves of characters, which no ledger can hold: an annotator's note may
+    have one."""
+    value = json.loads(content)
+    if _HALF.search(content):
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
+
+
 def _parse_task(task: dict[str, Any], place: str) -> ListedTask:
     """A listed task; what is ours of it stands in its `meta`, or in its `data` (`place`)."""
     ours = task.get(place) or {}
     seqs, disputed = ours.get("seqs"), ours.get(DISPUTED)
     return ListedTask(
         id=int(task["id"]),
-        key=ours.get(KEY),
-        seqs=tuple(int(seq) for seq in seqs) if isinstance(seqs, list) else (),
+        key=None if (key := ours.get(KEY)) is None else str(key),
+        seqs=tuple(_seq(seq) for seq in seqs) if isinstance(seqs, list) else (),
         updated_at=str(task["updated_at"]),
         overlap=int(task.get("overlap") or 1),
-        annotations=list(task.get("annotations") or []),
+        annotations=[_parse_annotation(one) for one in task.get("annotations") or []],
         disputed=tuple(map(str, disputed)) if isinstance(disputed, list) else None,
     )
+
+
+def _seq(value: Any) -> int:
+    """The seq of a line; ValueError where no event has it."""
+    if (seq := int(value)) not in SEQS:
+        raise ValueError("no event has this number")
+    return seq
+
+
+def _parse_annotation(annotation: Any) -> dict[str, Any]:
+    """A listed annotation; TypeError for what is none. Its time, which the annotator's browser tells, is left
+    out where it is no number."""
+    if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
+        raise TypeError("an annotation has a number")
+    seconds = annotation.get("lead_time")
+    is_time = isinstance(seconds, int | float) and abs(seconds) <= sys.float_info.max
+    return {**annotation, "lead_time": seconds if is_time else None}
 
 
 def _project(project: Any) -> Project:

@@ -31,6 +31,8 @@ NOTICE, INSTRUCTIONS = "(notice) ", "Instructions"
 told before it."""
 NO_EVENT = -1
 """The seq of a line that shows none: what is marked there cites nothing."""
+SEQS = range(NO_EVENT, 2**31)
+"""What the seq of a line may be."""
 AROUND = 4
 """Lines of the log before and after a unit that are shown at once; the rest on a click."""
 BESIDE = 1

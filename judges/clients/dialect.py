@@ -14,6 +14,8 @@ from .http import Blot
 from .protocol import ContextTooSmall, Fatal, Parameters, Question, Rejected, Reply, Token, Transient
 
 TOP_LOGPROBS = 5
+ROUNDING = 0.01
+"""How much more than 0 a log-probability may be."""
 MAX_NAME = 500
 """Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
@@ -323,6 +325,6 @@ def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
 
 def _logprob(entry: dict[str, Any]) -> float:
     value = float(entry["logprob"])
-    if math.isnan(value):
-        raise ValueError("a log-probability is no number")
+    if math.isnan(value) or value > ROUNDING:
+        raise ValueError("a log-probability is no number, or more than 0: maybe a probability")
     return value

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import ListedTask
-from ...annotation.labelstudio.tasks import DISPUTED, KEY
+from ...annotation.labelstudio.tasks import DISPUTED, KEY, SEQS
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
 from ...schemas.text import count_of, rule_of
 from ..errors import CoauditError, SourceError
@@ -222,7 +222,7 @@ class _Annotation(BaseModel):
 
 class _Data(BaseModel):
     model_config = ConfigDict(strict=True)
-    seqs: list[int] = []
+    seqs: list[Annotated[int, Field(ge=SEQS.start, lt=SEQS.stop)]] = []
     disputed: list[str] | None = None
 
 

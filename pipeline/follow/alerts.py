@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from ...judges.rules.lexical import text_array
 from ...schemas import Event, Trajectory
 from ...schemas.text import count_of, visible_json
-from ...schemas.url import shown_url, without_secrets
+from ...schemas.url import patterns, shown_url, without, without_secrets
 from ..errors import UsageError
 from ..store.ledgers import ledger
 from ..systems import merge
@@ -307,9 +307,9 @@ class Webhook:
     """POSTs alerts one after the other, in a task of its own: the follower never waits for it."""
 
     def __init__(self, url: str, say: Callable[[str], None], timeout: float = 5.0) -> None:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise UsageError(f"--webhook must be an http(s) URL, got {shown_url(url)!r}")
         self.url = url
+        self.name = _server_of(url)
+        """Its server, for messages."""
         self.say = say
         self.timeout = timeout
         self._queue: asyncio.Queue[Alert] = asyncio.Queue(BACKLOG)
@@ -320,7 +320,7 @@ class Webhook:
         """Have an alert sent."""
         if self._queue.full():
             self._forget(self._queue.get_nowait())
-            self.say(f"{shown_url(self.url)}: too slow, an alert was dropped")
+            self.say(f"{self.name}: too slow, an alert was dropped")
         self._queue.put_nowait(alert)
         self._unsent_counts[_subject(alert)] += 1
 
@@ -342,7 +342,7 @@ class Webhook:
             finally:
                 if number := self._unsent_counts.total():
                     alerts = count_of(number, "alert", "alerts")
-                    self.say(f"{shown_url(self.url)}: stopped before {alerts} could be sent")
+                    self.say(f"{self.name}: stopped before {alerts} could be sent")
 
     async def finish(self) -> None:
         """Wait until all is sent, `timeout` seconds at most."""
@@ -358,18 +358,40 @@ class Webhook:
 
         try:
             async with session.post(self.url, json=alert, allow_redirects=False) as answer:
-                if answer.status >= 400:
-                    self.say(f"{shown_url(self.url)}: answered {answer.status} to an alert")
+                if answer.status >= 300:
+                    hint = "; redirects are not followed" if answer.status < 400 else ""
+                    self.say(f"{self.name}: answered {answer.status} to an alert{hint}")
         except TimeoutError:
             late = f"no answer within {self.timeout:g} s"
-            self.say(f"{shown_url(self.url)}: an alert could not be sent: {late}")
+            self.say(f"{self.name}: an alert could not be sent: {late}")
         except (aiohttp.ClientError, OSError) as error:
-            why = without_secrets(str(error), self.url) or type(error).__name__
-            self.say(f"{shown_url(self.url)}: an alert could not be sent: {why}")
+            self.say(f"{self.name}: an alert could not be sent: {_reason(error, self.url)}")
 
 
 def _subject(alert: Alert) -> str:
     return str(alert.get("trajectory", ""))
+
+
+def _server_of(url: str) -> str:
+    """A webhook's scheme and host, which is what messages may show: for Slack and others its path is the
+    secret. UsageError where it has none, or none that can be asked."""
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # a port that is no number, a host that no name can be
+        is_web = False
+    if not is_web:
+        raise UsageError(
+            "--webhook must be an http(s) URL with a host that can be asked, as https://HOST/PATH"
+        )
+    return shown_url(f"{parts.scheme}://{parts.netloc}")
+
+
+def _reason(error: Exception, url: str) -> str:
+    """Why an alert could not be sent, without what is secret of the webhook."""
+    text = without(without_secrets(str(error), url), patterns({urlsplit(url).path}, 2))
+    return text or type(error).__name__
 
 
 def line(alert: Alert) -> str:

@@ -45,6 +45,9 @@ _versions: dict[str, int] = {}
 ALERTS = "alerts of "
 """What stands before a trajectory's id in the table `meta`, where a follower keeps how far its alerts have
 got: no ledger has that."""
+NO_DOWNLOADS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""Settings without which DuckDB fetches code from its site when a query names a URL, and then asks that: a
+database that somebody else made may have views in place of tables."""
 AMONG = "IN (SELECT unnest(?::JSON::VARCHAR[]))"
 """SQL condition: to be one of the texts in a parameter made by `texts`."""
 FEW_ROWS = 8
@@ -280,6 +283,7 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
             config = {
                 "python_enable_replacements": False,
+                **NO_DOWNLOADS,
                 "storage_compatibility_version": STORAGE,
                 "write_buffer_row_group_count": "1",
                 **settings,

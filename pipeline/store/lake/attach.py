@@ -19,7 +19,7 @@ import duckdb
 
 from ....schemas.url import shown_url
 from ...errors import StoreError
-from ..connection import PATIENCE, constant, cores, first_row, hide_progress_bar
+from ..connection import NO_DOWNLOADS, PATIENCE, constant, cores, first_row, hide_progress_bar
 from ..locks import reason, without_password
 from .extensions import load
 from .postgres import with_liveness
@@ -96,7 +96,8 @@ def snapshot_connection(place: Place, snapshot: int) -> Iterator[duckdb.DuckDBPy
 def _connection_with_extensions(kind: str, settings: Settings) -> duckdb.DuckDBPyConnection:
     """A connection with the extensions that this kind of lake needs."""
     # Threads are set from the start: setting them while others use the instance makes both wait for ever.
-    config = {"python_enable_replacements": False, "threads": max(1, cores() // 2), **dict(settings)}
+    threads = max(1, cores() // 2)
+    config = {"python_enable_replacements": False, "threads": threads, **NO_DOWNLOADS, **dict(settings)}
     connection = hide_progress_bar(duckdb.connect(config=config))
     try:
         for extension in ("ducklake", _CATALOGS[kind]):

@@ -54,6 +54,54 @@ def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
         list(server.tasks(1))
 
 
+def listing(annotation: Any, **ours: Any) -> AbstractContextManager[str]:
+    """A server that lists one task with one annotation."""
+    meta = {"coaudit_key": "x", **ours}
+    task = {"id": 1, "meta": meta, "updated_at": "", "annotations": [annotation]}
+    return saying(200, {"total": 1, "tasks": [task]})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("annotation", "ours"),
+    [
+        *(("x", {}), (None, {}), ({"id": "a"}, {}), ({"id": {}}, {})),
+        *(({"id": 1}, {"seqs": [seq]}) for seq in (float("inf"), 2**31, -2)),
+    ],
+)
+def test_an_annotation_that_is_none_of_label_studios_is_said_to_be(annotation: Any, ours: Any) -> None:
+    with (
+        listing(annotation, **ours) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
+    ):
+        list(server.tasks(1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [float("nan"), float("-inf"), 10**400, "soon", None, [1]])
+def test_a_time_that_is_no_number_costs_nobody_their_labels(seconds: Any) -> None:
+    with listing({"id": 1, "lead_time": seconds}) as url, Server(url, TOKEN) as server:
+        (task,) = server.tasks(1)
+    assert task.annotations == [{"id": 1, "lead_time": None}]
+
+
+@pytest.mark.long
+def test_half_a_character_in_a_note_or_an_address_costs_nobody_their_labels() -> None:
+    with listing({"id": 1, "lead_time": 2.5, "note": "so \ud83d"}) as url, Server(url, TOKEN) as server:
+        (task,) = server.tasks(1)
+    assert task.annotations == [{"id": 1, "lead_time": 2.5, "note": "so ?"}]
+    people = [{"id": 1, "email": "ann\ud83d@example.org"}, {"id": 2, "email": "bob\U0001f600@example.org"}]
+    with answering(lambda request: (200, [] if "page=2" in request else people)) as url:
+        assert [*Server(url, TOKEN).users().values()] == [r"ann\ud83d@example.org", "bob😀@example.org"]
+
+
+@pytest.mark.long
+def test_a_key_that_is_no_text_is_no_key_of_ours() -> None:
+    with listing({"id": 1}, coaudit_key={"a": 1}) as url, Server(url, TOKEN) as server:
+        assert [task.key for task in server.tasks(1)] == ["{'a': 1}"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 def test_an_answer_that_is_too_long_is_not_held(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:

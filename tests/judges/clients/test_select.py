@@ -366,7 +366,7 @@ def test_an_answer_that_was_broken_off_is_none_where_litellm_calls_it_whole(
         assert dialect.reply(json.dumps(answer), str).finish == "stop"
 
 
-@pytest.mark.parametrize("token", [{}, {"logprob": float("nan")}])
+@pytest.mark.parametrize("token", [{}, {"logprob": float("nan")}, {"logprob": 0.9}, {"logprob": math.inf}])
 def test_a_log_probability_that_is_none_is_not_one_of_certainty(
     endpoint: Endpoint, token: dict[str, object]
 ) -> None:

@@ -152,6 +152,9 @@ def test_an_export_is_checked_before_anything_of_it_is_taken_over(store: Store) 
     file.write_text(json.dumps([{**tasks[0]["data"], "id": 1, "answer": "yes"}]))
     with pytest.raises(SourceError, match="JSON, of its formats"):  # JSON-MIN
         pull.import_file(store, sample, file, {1: "ann"})
+    file.write_text(json.dumps([{**tasks[0], "data": tasks[0]["data"] | {"seqs": [2**31]}}]))
+    with pytest.raises(SourceError, match=r"0\.data\.seqs\.0: Input should be less than"):
+        pull.import_file(store, sample, file, {1: "ann"})
     tasks[0]["data"]["codebook"] = "../../codebooks/initiative"
     file.write_text(json.dumps(tasks))
     with pytest.raises(SourceError, match="carries a codebook"):

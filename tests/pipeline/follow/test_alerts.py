@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from coaudit.judges.rules.lexical import halts
+from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.follow import Follower
 from coaudit.pipeline.follow import alerts as module
 from coaudit.pipeline.follow.alerts import Alerts, Mark, Webhook
@@ -226,6 +228,46 @@ async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     await runner.cleanup()
     assert [alert["alert"] for alert in received] == ["one", "two"]
     assert len(said) == 1 and "could not be sent" in said[0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("status", [307, 500, None])
+async def test_an_alert_that_does_not_arrive_is_told_without_the_path_that_is_a_webhooks_secret(
+    status: int | None,
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status or 200, headers={"Location": f"http://127.0.0.1:1{request.path}"})
+
+    runner = web.AppRunner(web.Application(), shutdown_timeout=0.1)
+    runner.app.router.add_post("/services/T0/S3CRET", answer)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = f"http://127.0.0.1:{runner.addresses[0][1] if status else 1}"
+    said: list[str] = []
+    hook = Webhook(f"{server}/services/T0/S3CRET", said.append)
+    task = asyncio.create_task(hook.run())
+    hook({"alert": "one"})
+    deadline = time.monotonic() + 10
+    while not said and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+    await runner.cleanup()
+    assert len(said) == 1 and said[0].startswith(f"{server}: ") and "S3CRET" not in said[0]
+    assert str(status) in said[0] if status else "could not be sent" in said[0]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("", "ftp://host/S3CRET", "hooks.example/S3CRET", "http:///S3CRET", "http://[::1/S3CRET"),
+        *("http://host:x/S3CRET", "http://host:99999/S3CRET", f"https://{'a' * 64}.example/S3CRET"),
+    ],
+)
+def test_a_webhook_that_nobody_can_ask_is_refused_at_the_start_and_not_shown(place: str) -> None:
+    with pytest.raises(UsageError, match="--webhook must be") as error:
+        Webhook(place, lambda text: None)
+    assert "S3CRET" not in str(error.value)
 
 
 async def test_alerts_that_a_stop_leaves_unsent_are_counted_with_the_one_in_flight() -> None:

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from coaudit.pipeline.store.connection import append, insert_columns
+from coaudit.pipeline.store.connection import append, connect, insert_columns
 
 
 def _leaves(before: int, most: int) -> bool:
@@ -79,3 +80,17 @@ def test_a_process_that_is_bound_to_a_core_has_one() -> None:
     bind = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {CORES}"
     done = subprocess.run([sys.executable, "-P", "-c", bind], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+def test_a_view_of_another_s_database_fetches_no_extension_and_asks_no_address(tmp_path: Path) -> None:
+    file = str(tmp_path / "theirs.duckdb")
+    with connect(file, read_only=False) as theirs:
+        theirs.execute("CREATE TABLE kept AS SELECT 1 AS number")
+    with connect(file, read_only=True) as connection:
+        settings = (
+            "current_setting('autoinstall_known_extensions'), current_setting('autoload_known_extensions')"
+        )
+        assert connection.execute(f"SELECT {settings}").fetchall() == [(False, False)]
+        with pytest.raises(duckdb.Error, match="httpfs") as error:
+            connection.execute("SELECT content FROM read_text('http://127.0.0.1:9/x')").fetchall()
+    assert "automatically install" not in str(error.value)
