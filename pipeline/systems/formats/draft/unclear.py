@@ -258,6 +258,13 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
         yield "no field says who speaks: user and assistant are assumed to alternate ([constants] role)"
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
+    if guess.crowd and not guess.bot_path:
+        others = "".join(f", {role.name} ({role.kind})" for role in guess.roles[:NAMED])
+        yield (
+            f"{guess.crowd} names too many to list, so all are taken for "
+            f"{'people' if guess.crowd_kind == 'human' else 'agents'}"
+            f"{others and f', but for{others[1:]}'}: name those of another kind in [roles]"
+        )
     if guess.kinds_from_roles:
         yield (
             f"only roles say who these are: {_by_kind(guess.kinds_from_roles)}; where agents are called "
