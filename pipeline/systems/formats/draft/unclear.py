@@ -38,11 +38,13 @@ from .names import (
 )
 from .outcome_words import is_http_code
 from .records import events_of, in_blocks, repeats, value_at
+from .repeats import repeat_doubts
 from .result import Guess
 from .sessions import OWN
 from .shapes import list_pairs
 from .survey import PathSummary, Survey
 from .text import UNTIMED, pattern_of
+from .unread import unread_doubts
 
 NAMED = 8
 PARENTS = ("parent_id", "parent_message_id", "parent_message_uuid", "parent_uuid")
@@ -75,6 +77,8 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _rival_doubts(survey, guess)
     yield from _flag_doubts(survey, guess)
     yield from _record_doubts(survey, guess)
+    yield from repeat_doubts(survey, guess)
+    yield from unread_doubts(survey, guess)
 
 
 def _name_doubts(guess: Guess) -> Iterator[str]:
