@@ -43,7 +43,7 @@ from .result import Guess
 from .sessions import OWN
 from .shapes import list_pairs
 from .survey import PathSummary, Survey
-from .text import UNTIMED, pattern_of
+from .text import UNTIMED, lines_of_turns, pattern_of
 from .unread import unread_doubts
 
 NAMED = 8
@@ -72,6 +72,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _score_doubts(survey, guess)
     yield from _row_doubts(survey, guess)
     yield from _text_doubts(survey, guess)
+    yield from _line_doubts(survey, guess)
     yield from _time_doubts(guess)
     yield from _conversation_doubts(survey, guess)
     yield from _rival_doubts(survey, guess)
@@ -160,6 +161,17 @@ def _text_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         names = ", ".join(one.path for one in sorted(fields, key=lambda one: -one.mean_length)[:NAMED])
         maybe = f"; it may be {names}" if names else ""
         yield f"no field is known to hold what was said{maybe} ([event] text)"
+
+
+def _line_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if survey.format != "text" or guess.shape != "text" or not guess.patterns:
+        return
+    texts = (str(record.get("text", "")) for record in survey.records)
+    if count := lines_of_turns("\n".join(texts), guess.patterns[0]):
+        yield (
+            f"{count} lines hold several turns each, and a file is read as one session: if a line is a "
+            'session, make it a record of its own ({"text": "..."}, one a line, in a file called .jsonl)'
+        )
 
 
 def _time_doubts(guess: Guess) -> Iterator[str]:
