@@ -210,6 +210,14 @@ def _conversation_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
 
 
 def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if files := _silent_files(survey, guess):
+        names = ", ".join(list(dict.fromkeys(file.name for file in files))[:NAMED])
+        rule = json.dumps(f"!{files[0].name}", ensure_ascii=False)
+        yield (
+            f"no record of {names} says who speaks, so all of them are quarantined, and what they say of "
+            f"sessions is lost: leave them out ({rule} in [input] files); `coaudit outcomes import` reads "
+            "outcomes of sessions"
+        )
     missing = _count_without_list(survey, guess)
     if missing:
         yield (
@@ -218,6 +226,16 @@ def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             f"{'is' if missing == 1 else 'are'} quarantined: "
             "other records than sessions, or sessions of another shape"
         )
+
+
+def _silent_files(survey: Survey, guess: Guess) -> list[Path]:
+    """Files of a table of events in which nobody speaks, such as one with a row for each session."""
+    paths = as_list(guess.event.get("role")) if guess.shape == "table" and not guess.has_rounds else []
+    if not paths or len(survey.files) < 2:
+        return []
+    pairs = list(zip(survey.records, survey.origins, strict=True))
+    heard = {file for record, file in pairs if any(value_at(record, path) for path in paths)}
+    return [survey.files[file] for file in dict.fromkeys(file for _, file in pairs) if file not in heard]
 
 
 def session_of_rows(survey: Survey, guess: Guess) -> PathSummary | None:
