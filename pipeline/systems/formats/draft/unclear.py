@@ -234,8 +234,8 @@ def _silent_files(survey: Survey, guess: Guess) -> list[Path]:
     if not paths or len(survey.files) < 2:
         return []
     pairs = list(zip(survey.records, survey.origins, strict=True))
-    heard = {file for record, file in pairs if any(value_at(record, path) for path in paths)}
-    return [survey.files[file] for file in dict.fromkeys(file for _, file in pairs) if file not in heard]
+    audible = {file for record, file in pairs if any(value_at(record, path) for path in paths)}
+    return [survey.files[file] for file in dict.fromkeys(file for _, file in pairs) if file not in audible]
 
 
 def session_of_rows(survey: Survey, guess: Guess) -> PathSummary | None:
