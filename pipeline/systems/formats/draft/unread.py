@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .names import LISTS, SAID, SECRET, is_sentence, snake_case
@@ -23,6 +23,8 @@ OF_MANY = {*LISTS, "answers", "questions", "responses", "replies", "completions"
 }
 """Names of lists of it."""
 NAMED = 8
+LOOK = 100
+"""Records that are looked at."""
 LEAST = 0.3
 """The least share of records that must have such sentences."""
 
@@ -38,7 +40,8 @@ def unread_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         for one in survey.paths.values()
         if _is_beside(one, guess.at) and one.path not in read and is_sentence(one)
     ]
-    paths = [path for path in paths if _count_unread(path, guess.at, survey) >= LEAST * len(survey.records)]
+    records = survey.records[:LOOK]
+    paths = [path for path in paths if _count_unread(path, guess.at, records) >= LEAST * len(records)]
     if names := list(dict.fromkeys(path.partition("[]")[0] for path in paths)):
         yield (
             f"sentences beside {guess.at} are left out, at {', '.join(names[:NAMED])}: if they belong to the "
@@ -55,11 +58,11 @@ def _is_beside(field: PathSummary, at: str) -> bool:
     return snake_case(key) in (OF_MANY if inside else TEXTS)
 
 
-def _count_unread(path: str, at: str, survey: Survey) -> int:
+def _count_unread(path: str, at: str, records: Sequence[dict[str, Any]]) -> int:
     """How many records have a text there that is nowhere in the list that is read."""
     around, _, inside = path.partition("[].")
     count = 0
-    for record in survey.records:
+    for record in records:
         value: Any = value_at(record, around)
         items = value if isinstance(value, list) else [value]
         texts = [value_at(item, inside) if inside else item for item in items]
