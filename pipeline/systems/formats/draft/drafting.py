@@ -479,6 +479,11 @@ def _message_rules(guess: Guess) -> Iterator[str]:
 
 def _role_table(guess: Guess) -> Iterator[str]:
     roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
+    if guess.crowd:
+        yield "\n[roles]    # human, agent or environment"
+        yield from (f"{_key(role.name)} = {toml_string(role.kind)}" for role in roles)
+        yield f'"*" = "{guess.crowd_kind}"    # whoever else there is'
+        return
     if not roles or guess.is_alternating:
         return
     unknown = sum(not role.is_known for role in roles)

@@ -158,8 +158,19 @@ def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
         keys = {path.rpartition("[].")[0].rpartition(".")[2].lower() for path in deep}
         if not keys.isdisjoint(LISTS):
             return True
+    if guess.shape == "list" and _is_rarely_said(guess, survey):
+        return bool(deep)
     is_silent = guess.shape == "list" and "text" not in guess.event
     return is_silent and any(not path.startswith(f"{guess.at}[") for path in deep)
+
+
+def _is_rarely_said(guess: Guess, survey: Survey) -> bool:
+    """Whether few items of a list have a text and who says it, and none is an action."""
+    if not {"role", "text"} <= guess.event.keys() or {"action", "command"} & guess.event.keys():
+        return False
+    fields = [survey.paths[path] for name in ("role", "text") for path in as_list(guess.event[name])]
+    many = RARE * sum(survey.paths[guess.at or ""].lengths)
+    return all(one.count - one.kinds["null"] < many for one in fields)
 
 
 def lists_within_lists(survey: Survey) -> str | None:

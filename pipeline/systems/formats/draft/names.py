@@ -37,6 +37,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("sprecher", "sprecherin", "rolle", "absender", "locuteur", "émetteur"),
         *("hablante", "emisor", "remitente", "falante", "remetente"),
         *(
+            "character",
             "by",
             "turn",
             "type",
@@ -244,6 +245,8 @@ GROUPS = (
     *("issue_url", "pull_request_url", "issue_id", "ticket_id", "issue_number", "issue", "ticket"),
 )
 """Fields that may say whose or which session it is, where nothing else tells sessions apart."""
+BROWSERS = {"user_agent", "useragent"}
+"""Names of fields with the program that a person saw the talk in, which is no agent."""
 PLACES = ("room", "team", "channel")
 """Those of them that may also say where somebody is at the time, or on whose side."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
@@ -402,6 +405,8 @@ def _place(field: PathSummary, inside: str, order: dict[str, int], most: int) ->
     key = snake_case(field.key)
     if key in order:
         return order[key], depth
+    if key in BROWSERS:
+        return None
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
     return (len(order) + min(words), depth) if words and key.count("_") < WORDS else None
 
@@ -467,7 +472,8 @@ def is_speaker(field: PathSummary) -> bool:
 def is_turn_number(field: PathSummary) -> bool:
     """Whether a field that might name a speaker only counts turns."""
     numbers = field.has_only("number") or all(value.isdecimal() for value in field.values)
-    return snake_case(field.key) == "turn" and numbers and len(field.values) > 2
+    key = snake_case(field.key)
+    return "turn" in key.split("_") and numbers and (key in NAMES["seq"][2:] or len(field.values) > 2)
 
 
 def is_tool_name(field: PathSummary) -> bool:

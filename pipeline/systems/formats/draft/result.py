@@ -39,6 +39,10 @@ class Guess:
     fields: dict[str, str | list[str]] = field(default_factory=dict)
     has_rounds: bool = False
     """Whether a record is a round of a session, of `fields`."""
+    crowd: str | None = None
+    """Path of who speaks, where it names too many for a list of roles, which has those of other kinds."""
+    crowd_kind: ParticipantKind = "human"
+    """What all others are whom it names."""
     strip_names: bool = False
     each: bool = False
     """Whether a record is one message, or one span."""

@@ -13,6 +13,7 @@ from .....schemas.trajectory import ParticipantKind
 from ..fields.mapping import ROLES
 from ..fields.paths import getter
 from ..fields.roles import BOTS, Role, contrary_kinds, role_of, roles_of
+from .crowds import crowd_fields
 from .names import (
     ACCOUNTS,
     BOTS_ARE,
@@ -92,10 +93,11 @@ def speaker_fields(survey: Survey, inside: str, names: list[PathSummary], total:
 
 def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total: int) -> list[PathSummary]:
     """Fields under a usual name of who speaks, the likeliest first."""
+    crowds = crowd_fields(survey, inside)
     candidates = [
         one
         for one in fields_named(survey.paths, NAMES["role"], inside)
-        if is_speaker(one) and parent_of(one) not in TOOLS
+        if (is_speaker(one) or one in crowds) and parent_of(one) not in TOOLS
     ]
     sides = max((one.count for one in candidates if has_both_sides(one)), default=0)
     is_named = any(map(partial(_names_most, total=total), candidates))
@@ -194,6 +196,9 @@ def set_roles(
 ) -> None:
     """Set who speaks: by their role or, where that tells more, by their name. `actions` are fields of what
     was done, which name nobody."""
+    if role in crowd_fields(survey, inside):
+        _set_crowd(guess, survey, inside, role)
+        return
     names_beside = NAMES["actor"]
     if snake_case(role.key) in (*TYPES_OF_SPEAKERS, "speaker_role"):
         names_beside += NAMED_BY_TYPE
@@ -210,6 +215,8 @@ def set_roles(
     if parent_of(role) in (*SPEAKERS, *PEOPLE):
         candidates.sort(key=lambda one: one.path.rpartition(".")[0] != role.path.rpartition(".")[0])
     name = first_field([one for one in candidates if inside or not is_spoken_with(one, role.path, survey)])
+    if name is None and (crowd := _crowd_beside(survey, inside, role)) is not None:
+        guess.event["actor"] = [crowd.path, role.path]
     values: Counter[str] = Counter(dict(role.values))
     kinds: dict[str, ParticipantKind] = {}
     if name is not None:
@@ -243,6 +250,24 @@ def set_roles(
     if role.key.lower() in PEOPLE and "actor" not in guess.event and not _has_both_sides(guess.roles):
         guess.roles = [one if one.is_known else replace(one, kind="human") for one in guess.roles]
     _set_bots(guess, survey, inside, role)
+
+
+def _set_crowd(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> None:
+    """Set that many speak: people, or agents where most are called so, but for those whose names say that
+    they are something else."""
+    names = [role_of(name, count) for name, count in role.values.items()]
+    agents = sum(one.is_known and one.kind == "agent" for one in names)
+    guess.crowd = role.path
+    guess.crowd_kind = "agent" if agents > MOST * len(names) or "agent" in role.key.lower() else "human"
+    guess.roles = [one for one in names if one.is_known and one.kind != guess.crowd_kind]
+    _set_bots(guess, survey, inside, role)
+
+
+def _crowd_beside(survey: Survey, inside: str, role: PathSummary) -> PathSummary | None:
+    """The field with the names of many beside that of their roles."""
+    crowds = [one for one in crowd_fields(survey, inside, NAMES["actor"]) if one is not role]
+    crowds = [one for one in crowds if not _is_addressee(survey, inside, one.path, role.path)]
+    return first_field([one for one in crowds if not _is_account(survey, inside, one, role.path)])
 
 
 def names_and_roles(survey: Survey, inside: str, name: str, role: str) -> tuple[Counter[str], set[str]]:

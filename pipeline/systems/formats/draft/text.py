@@ -114,6 +114,13 @@ def pattern_of(texts: Sequence[str]) -> str | None:
     return best[1] if best else None
 
 
+def lines_of_turns(text: str, pattern: str) -> int:
+    """How many lines have several turns each; 0 where most lines have not."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    count = sum(len(expression(pattern).matches(line)) > 1 for line in lines)
+    return count if count > max(1, len(lines) / 2) else 0
+
+
 def fence_language(texts: Sequence[str]) -> str | None:
     """The commonest language of fenced code, in pages where each block of it is followed by an unmarked one;
     None in others."""

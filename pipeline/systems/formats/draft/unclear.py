@@ -38,11 +38,13 @@ from .names import (
 )
 from .outcome_words import is_http_code
 from .records import events_of, in_blocks, repeats, value_at
+from .repeats import repeat_doubts
 from .result import Guess
 from .sessions import OWN
 from .shapes import list_pairs
 from .survey import PathSummary, Survey
-from .text import UNTIMED, pattern_of
+from .text import UNTIMED, lines_of_turns, pattern_of
+from .unread import unread_doubts
 
 NAMED = 8
 PARENTS = ("parent_id", "parent_message_id", "parent_message_uuid", "parent_uuid")
@@ -70,11 +72,14 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _score_doubts(survey, guess)
     yield from _row_doubts(survey, guess)
     yield from _text_doubts(survey, guess)
+    yield from _line_doubts(survey, guess)
     yield from _time_doubts(guess)
     yield from _conversation_doubts(survey, guess)
     yield from _rival_doubts(survey, guess)
     yield from _flag_doubts(survey, guess)
     yield from _record_doubts(survey, guess)
+    yield from repeat_doubts(survey, guess)
+    yield from unread_doubts(survey, guess)
 
 
 def _name_doubts(guess: Guess) -> Iterator[str]:
@@ -158,6 +163,17 @@ def _text_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         yield f"no field is known to hold what was said{maybe} ([event] text)"
 
 
+def _line_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if survey.format != "text" or guess.shape != "text" or not guess.patterns:
+        return
+    texts = (str(record.get("text", "")) for record in survey.records)
+    if count := lines_of_turns("\n".join(texts), guess.patterns[0]):
+        yield (
+            f"{count} lines hold several turns each, and a file is read as one session: if a line is a "
+            'session, make it a record of its own ({"text": "..."}, one a line, in a file called .jsonl)'
+        )
+
+
 def _time_doubts(guess: Guess) -> Iterator[str]:
     if guess.shape in ("list", "table") and "time" not in guess.event and not guess.time_path:
         yield (
@@ -194,6 +210,14 @@ def _conversation_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
 
 
 def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if files := _silent_files(survey, guess):
+        names = ", ".join(list(dict.fromkeys(file.name for file in files))[:NAMED])
+        rule = json.dumps(f"!{files[0].name}", ensure_ascii=False)
+        yield (
+            f"no record of {names} says who speaks, so all of them are quarantined, and what they say of "
+            f"sessions is lost: leave them out ({rule} in [input] files); `coaudit outcomes import` reads "
+            "outcomes of sessions"
+        )
     missing = _count_without_list(survey, guess)
     if missing:
         yield (
@@ -202,6 +226,16 @@ def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             f"{'is' if missing == 1 else 'are'} quarantined: "
             "other records than sessions, or sessions of another shape"
         )
+
+
+def _silent_files(survey: Survey, guess: Guess) -> list[Path]:
+    """Files of a table of events in which nobody speaks, such as one with a row for each session."""
+    paths = as_list(guess.event.get("role")) if guess.shape == "table" and not guess.has_rounds else []
+    if not paths or len(survey.files) < 2:
+        return []
+    pairs = list(zip(survey.records, survey.origins, strict=True))
+    audible = {file for record, file in pairs if any(value_at(record, path) for path in paths)}
+    return [survey.files[file] for file in dict.fromkeys(file for _, file in pairs) if file not in audible]
 
 
 def session_of_rows(survey: Survey, guess: Guess) -> PathSummary | None:
@@ -258,6 +292,13 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
         yield "no field says who speaks: user and assistant are assumed to alternate ([constants] role)"
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
+    if guess.crowd and not guess.bot_path:
+        others = "".join(f", {role.name} ({role.kind})" for role in guess.roles[:NAMED])
+        yield (
+            f"{guess.crowd} names too many to list, so all are taken for "
+            f"{'people' if guess.crowd_kind == 'human' else 'agents'}"
+            f"{others and f', but for{others[1:]}'}: name those of another kind in [roles]"
+        )
     if guess.kinds_from_roles:
         yield (
             f"only roles say who these are: {_by_kind(guess.kinds_from_roles)}; where agents are called "

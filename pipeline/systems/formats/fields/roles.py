@@ -21,7 +21,7 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("human", ("user", "human", "prompter", "interviewer", "interviewee", "respondent", "subject")),
     ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
-    ("human", ("admin", "me", "incoming")),
+    ("human", ("admin", "me", "incoming", "human_agent", "humanagent", "live_agent", "liveagent")),
     ("agent", ("outgoing",)),
     ("human", ("turker", "turkers", "mturk")),
     ("human", ("nutzer", "nutzerin", "benutzer", "benutzerin", "teilnehmer", "teilnehmerin", "mensch")),

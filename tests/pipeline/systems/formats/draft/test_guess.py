@@ -1599,3 +1599,16 @@ def test_traces_with_the_id_of_their_session_are_joined_whoever_it_is_named_afte
     path.write_text(json.dumps(traces))
     guess = draft(path).guess
     assert (guess.native_id, guess.joined) == ([f"metadata.{key}"], True)
+
+
+def test_what_few_steps_have_is_not_read_where_all_have_sentences_below(tmp_path: Path) -> None:
+    """PRM800K: a person's step in place of a model's, in one of ten; the draft read these alone."""
+    person = {"text": sentence(3), "source": "human"}
+    steps = [
+        {"completions": [{"text": sentence(n), "rating": 1}], "human_completion": person if n == 9 else None}
+        for n in range(10)
+    ]
+    rows = [{"question": {"problem": sentence(n)}, "label": {"steps": steps}} for n in range(4)]
+    made = draft(as_lines(tmp_path / "steps.jsonl", rows))
+    assert made.guess.shape == "nothing"
+    assert any("label.steps[].completions[].text" in one for one in open_questions(made.survey, made.guess))

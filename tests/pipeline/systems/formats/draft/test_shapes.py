@@ -2908,3 +2908,37 @@ def test_keys_with_a_colon_below_headings_are_said_there(tmp_path: Path) -> None
     text = "".join(f"=== {name} ===\n{said}\nimport:json\nfrom:os\n" for name, said in turns)
     (talk,) = read_by_draft(as_text(tmp_path / "talk.txt", text))
     assert [event.actor for event in talk.events] == [name for name, _ in turns]
+
+
+def test_lines_of_several_turns_each_are_said_to_be_read_as_one_session(tmp_path: Path) -> None:
+    """Deal or No Deal, as it was released: a dialogue a line."""
+    talks = [
+        f"<input> 1 {n} 4 </input> YOU: {sentence(n)} <eos> THEM: {sentence(1)} <eos> YOU: <selection>"
+        for n in range(6)
+    ]
+    for text, told in (("\n".join(talks), ["6 lines hold several turns each"]), (talks[0], [])):
+        made = draft(as_text(tmp_path / "train.txt", f"{text}\n"))
+        questions = open_questions(made.survey, made.guess)
+        assert [one.partition(",")[0] for one in questions if "several turns each" in one] == told
+    records = [{"text": one} for one in talks]
+    assert len(read_by_draft(as_lines(tmp_path / "train.jsonl", records))) == 6
+
+
+def test_a_file_of_sessions_beside_one_of_messages_is_said_to_be_lost(tmp_path: Path) -> None:
+    messages = [
+        {
+            "dialogue_id": d,
+            "sender_role": ("participant", "assistant")[n % 2],
+            "content": f"{sentence(n)} {d}",
+        }
+        for d in range(6)
+        for n in range(4)
+    ]
+    as_lines(tmp_path / "messages.jsonl", messages)
+    as_lines(tmp_path / "dialogues.jsonl", [{"dialogue_id": d, "arm": "ab"[d % 2]} for d in range(6)])
+    made = draft(tmp_path)
+    (told,) = [one for one in open_questions(made.survey, made.guess) if "says who speaks" in one]
+    assert told.startswith("no record of dialogues.jsonl") and '"!dialogues.jsonl"' in told
+    (tmp_path / "dialogues.jsonl").unlink()
+    alone = draft(tmp_path)
+    assert not [one for one in open_questions(alone.survey, alone.guess) if "says who speaks" in one]

@@ -171,3 +171,18 @@ def test_names_of_tools_and_of_whom_a_type_calls_an_agent_are_no_strangers(tmp_p
     ]
     own = draft(as_json(tmp_path / "thread.json", {"thread_id": "t", "messages": messages}))
     assert not [one for one in open_questions(own.survey, own.guess) if "taken for agents" in one]
+
+
+def test_a_human_agent_is_a_person(tmp_path: Path) -> None:
+    """Staff of a help desk, beside its bot."""
+    names = ("customer", "bot", "human_agent")
+    rows = [
+        {"session_id": talk, "author": names[n % 3], "text": sentence(n)}
+        for talk in range(3)
+        for n in range(6)
+    ]
+    assert _kinds(as_lines(tmp_path / "log.jsonl", rows)) == {
+        "customer": "human",
+        "bot": "agent",
+        "human_agent": "human",
+    }
