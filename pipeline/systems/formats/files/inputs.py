@@ -6,9 +6,6 @@ A record's number is that of its line or row, from 1; None where a file is one r
 from __future__ import annotations
 
 import codecs
-import csv
-import io
-import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -18,16 +15,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from .....schemas import JsonValue, Quarantined
-from .....schemas.base import repeated
-from .....schemas.text import count_of
 from ...base import ending, numbered_lines, parse_json, plain_json
 from ..fields.mapping import Input, Mapping
 from ..fields.paths import as_list, getter
-from . import excel, parquet
+from . import excel, parquet, separated
+from .decoding import encoding_reason, text_of
 from .event_files import event_files
 from .numbered import gather_turns
 from .sides import split_sides
-from .tables import Row
+from .tables import MAX_TEXT, Row
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -40,8 +36,6 @@ FORMATS = {
     **dict.fromkeys((".txt", LOG, ".md", ".vtt", ".srt"), "text"),
 }
 """Suffix -> format."""
-MAX_TEXT = 64 * 1024 * 1024
-"""Bytes of a text file; a longer one is quarantined."""
 ALL = "*"
 """As `sessions`, in place of a path: the values of the JSON object are the records, each with its `key`."""
 ITEMS = "items"
@@ -50,29 +44,6 @@ SAID = "said"
 """The key of what one of the speakers said, in the record of a round."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
-"""A number as JSON writes it; `007` is a name."""
-_WHOLE = re.compile(r"-?\d+(?:\.0+)?")
-"""A whole number, maybe with a fraction of zeros."""
-_SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
-"""The line above the header with which Excel says which character separates the cells."""
-_QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
-"""A quoted cell. A quotation mark that does not begin a cell is a character like any other, such as that of
-inches."""
-_IMPORT_ID = re.compile(r"""\{['"]ImportId['"]\s*:""")
-"""How the cells of the third line begin that Qualtrics writes; the second has the wording of questions."""
-_END = "end_of_the_table"
-"""A row added behind the last one, of one cell whatever the separator is: a quoted cell that nothing closes
-takes it in."""
-_NOTHING = {"nan", "NaN", "NA", "null", "NULL", "None"}
-_TRUTH: dict[str, JsonValue] = {
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
 Record = Row
 
 
@@ -178,7 +149,7 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
         for number, file in enumerate(event_files(path), start=1):
             yield number, _decoded_value(file.read_bytes(), str(file), None, layout.encoding)
     elif form == "csv":
-        yield from _rows_of_csv(path, layout.encoding, names, as_written)
+        yield from separated.rows(path, layout.encoding, names, as_written)
     elif form == "parquet":
         yield from parquet.rows(path)
     elif form == "excel":
@@ -189,17 +160,6 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
         yield from _json_records(path, layout)
     else:
         yield from _line_records(path, layout.encoding)
-
-
-def text_of(content: bytes, encoding: str | None = None) -> str:
-    """The text of a file: in the encoding of its byte order mark, else in `encoding`, else in UTF-8.
-
-    UnicodeDecodeError where it is in another one.
-    """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16")
-    has_mark = content.startswith(codecs.BOM_UTF8)
-    return content.decode("utf-8-sig" if has_mark or encoding is None else encoding)
 
 
 def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
@@ -229,7 +189,7 @@ def _line_records(path: Path, encoding: str | None) -> Iterator[Record]:
     try:
         whole = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_encoding_reason(error))
+        yield None, Quarantined(source=str(path), reason=encoding_reason(error))
         return
     for number, text in enumerate(whole.split("\n"), start=1):
         if text.strip():
@@ -241,7 +201,7 @@ def _decoded_value(line: bytes | None, source: str, number: int | None, encoding
     try:
         return record(text_of(line, encoding).encode() if line and encoding else line, source, number)
     except UnicodeDecodeError as error:
-        return Quarantined(source=source, line=number, reason=_encoding_reason(error))
+        return Quarantined(source=source, line=number, reason=encoding_reason(error))
 
 
 def _json_records(path: Path, layout: Input) -> Iterator[Record]:
@@ -304,102 +264,4 @@ def _reason_no_text(path: Path, error: UnicodeDecodeError) -> str:
         head = file.read(LOOK)
     if b"\0" in head:
         return "a binary file, and not of a format that is read"
-    return _encoding_reason(error)
-
-
-def _encoding_reason(error: UnicodeDecodeError) -> str:
-    there = f"byte {error.object[error.start]:#x} at {error.start}"
-    name = error.encoding.upper()
-    return f"not {name} ({there}): export it as UTF-8, or a mapping's [input] encoding says what it is"
-
-
-def _rows_of_csv(
-    path: Path, encoding: str | None, names: Collection[str], as_written: bool
-) -> Iterator[Record]:
-    """Rows as objects, with the names of the first line; a column whose cells are all numbers has numbers.
-    Two more lines of names, as Qualtrics writes them, are no rows, but keep the cells below them texts. What
-    is wrong with the table as a whole comes last."""
-    try:
-        text = text_of(path.read_bytes(), encoding)
-    except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_encoding_reason(error))
-        return
-    separator = _SEPARATOR.match(text)
-    reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, separator))
-    csv.field_size_limit(MAX_TEXT)
-    try:
-        lines = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        yield None, Quarantined(source=str(path), line=reader.line_num, reason=f"not CSV: {error}")
-        return
-    _, last = lines.pop()
-    open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
-    (_, columns), *rows = [line for line in lines[1 if separator else 0 :] if line[1]] or [(0, [])]
-    has_names = len(rows) > 1 and any(rows[1][1]) and all(map(_IMPORT_ID.match, filter(None, rows[1][1])))
-    above = 2 if has_names else 0
-    if open_since is None and len(rows) == above:
-        yield None, Quarantined(source=str(path), reason="no rows in it")
-        return
-    places = [
-        iter(_column_values([row[place] for _, row in rows if place < len(row)], name in names, as_written))
-        for place, name in enumerate(columns)
-    ]
-    for number, (line, row) in enumerate(rows):
-        values = [next(place) if n < len(row) else None for n, place in enumerate(places)]
-        if number < above:
-            continue
-        if len(row) == len(columns):
-            yield line, dict(zip(columns, values, strict=True))
-        else:
-            reason = f"{count_of(len(row), 'cell', 'cells')} where the first line names {len(columns)}"
-            yield line, Quarantined(source=str(path), line=line, reason=reason)
-    for name, times in repeated(filter(str.strip, columns)).items():
-        often = f"{times} times: only the last can be read"
-        reason = f"the first line has the column {name[:80]!r} {often}"
-        yield None, Quarantined(source=str(path), reason=reason)
-    if open_since is not None:
-        reason = "a quotation mark opens a cell that nothing closes: all that follows it is one cell"
-        yield open_since, Quarantined(source=str(path), line=open_since, reason=reason)
-
-
-def _dialect(path: Path, text: str, separator: re.Match[str] | None) -> type[csv.Dialect]:
-    """The dialect whose separator is the one that the file names, a tab in a .tsv, else whichever of comma,
-    semicolon, tab and bar is commonest in the first line."""
-    line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
-    commonest = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
-
-    class Dialect(csv.excel):
-        delimiter = separator[1] if separator else commonest
-
-    return Dialect
-
-
-def _column_values(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValue]:
-    """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null.
-
-    `as_written` keeps all as texts; but where a column of whole numbers has an empty cell, which makes
-    programs write 2 as 2.0, they are without the `.0`.
-    """
-    texts = {cell.strip() for cell in cells} - {""}
-    if texts and texts <= set(_TRUTH) and not as_written:
-        return [_TRUTH.get(cell.strip()) for cell in cells]
-    numbers = texts - _NOTHING
-    are_numbers = bool(numbers) and all(map(_NUMBER.fullmatch, numbers))
-    if are_numbers and are_names and _are_versions(numbers):
-        return [None if (name := cell.strip()) in _NOTHING else name or None for cell in cells]
-    if are_numbers:
-        whole = all(cell.lstrip("-").isdigit() for cell in numbers)
-        values: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
-        if as_written:
-            gaps = len(numbers) < len(texts) or not all(map(str.strip, cells))
-            whole = gaps and all(map(_WHOLE.fullmatch, numbers))
-            values = {cell: cell.partition(".")[0] if whole else cell for cell in numbers}
-        return [values.get(cell.strip()) for cell in cells]
-    return [cell or None for cell in cells]
-
-
-def _are_versions(numbers: set[str]) -> bool:
-    """Whether texts are names that would change as numbers, such as 1.10 or 12e4; whole ones, such as 2.0
-    beside 2, are not."""
-    has_fraction = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
-    return has_fraction and any(str(float(cell)) != cell for cell in numbers)
+    return encoding_reason(error)

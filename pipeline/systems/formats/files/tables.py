@@ -20,6 +20,8 @@ Row = tuple[int | None, JsonValue | Quarantined]
 """(number of a row from 1, its value or what is wrong with it); what is wrong with all of a table has no
 number."""
 _STDERR = RLock()
+MAX_TEXT = 64 * 1024 * 1024
+"""Bytes of a text file, and characters of a cell of a CSV; a longer one is quarantined."""
 ROWS = 10_000
 """Rows of a table that are made plain values at a time."""
 

@@ -1,0 +1,61 @@
+"""Tables of separated values: read twice, in the memory of a few rows, whatever comes in between."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.systems.formats.files import separated
+from coaudit.pipeline.systems.formats.files.separated import SEEN, rows
+from coaudit.schemas import Quarantined
+
+
+def test_a_table_takes_the_memory_of_a_few_rows(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("n,share,text\n" + "".join(f"{n},{n / 7},{n} and more words\n" for n in range(40_000)))
+    tracemalloc.start()
+    try:
+        number = sum(1 for _ in rows(path, None, (), as_written=False))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert number == 40_000
+    assert peak < path.stat().st_size / 2
+
+
+@pytest.mark.parametrize("late", [SEEN - 1, SEEN + 1, 3 * SEEN])
+def test_a_late_cell_tells_what_a_column_is(late: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    cells = [f"{n},{n},true" for n in range(late)]
+    path.write_text("\n".join(["a,b,c", *cells, "x,1.5,maybe"]))
+    values = [value for _, value in rows(path, None, (), as_written=False)]
+    assert values[0] == {"a": "0", "b": 0.0, "c": "true"}
+    assert values[-1] == {"a": "x", "b": 1.5, "c": "maybe"}
+
+
+def test_what_is_added_between_the_two_readings_waits_and_what_is_changed_is_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n1,true\n2,false\n")
+    outline = separated._outline
+
+    def outline_before_a_change(*arguments: Any) -> Any:
+        result = outline(*arguments)
+        path.write_text("a,b\n1,true\nx,so\nlate,row\n")
+        return result
+
+    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    read = list(rows(path, None, (), as_written=False))
+    assert read == [(2, {"a": 1, "b": True}), (3, {"a": "x", "b": "so"})]
+
+
+def test_the_place_of_a_byte_that_is_no_text_is_that_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"a,b\n" + b"1,2\n" * 100_000 + b"\xff,3\n")
+    ((number, wrong),) = rows(path, None, (), as_written=False)
+    assert number is None and isinstance(wrong, Quarantined)
+    assert "byte 0xff at 400004" in wrong.reason
