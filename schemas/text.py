@@ -15,8 +15,12 @@ INVISIBLE = (
 BYTES_PER_TOKEN = 3.6
 """English runs at 4 to 4.5 and other languages at 2 to 4: an estimate for cost."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
-FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t\\r]"
-"""How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included."""
+FORMULA = (
+    "^[\\s\u00a0\u00ad\u1680\u180e\u2000-\u200f\u202f\u205f-\u2064\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]"
+    "|^[\\t\\r]"
+)
+"""How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included. Spaces
+and what is not seen are listed, since DuckDB's \\s is that of ASCII."""
 NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """A cell that is a number, which a spreadsheet does not compute."""
 _FORMULA = re.compile(FORMULA)
