@@ -375,6 +375,8 @@ def _subject(alert: Alert) -> str:
 def _server_of(url: str) -> str:
     """A webhook's scheme and host, which is what messages may show: for Slack and others its path is the
     secret. UsageError where it has none, or none that can be asked."""
+    scheme, mark, rest = shown_url(url).rpartition("://")
+    server = scheme + mark + rest.partition("/")[0]
     try:
         parts = urlsplit(url)
         is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -382,10 +384,9 @@ def _server_of(url: str) -> str:
     except ValueError:  # a port that is no number, a host that no name can be
         is_web = False
     if not is_web:
-        raise UsageError(
-            "--webhook must be an http(s) URL with a host that can be asked, as https://HOST/PATH"
-        )
-    return shown_url(f"{parts.scheme}://{parts.netloc}")
+        form = "an http(s) URL with a host that can be asked, as https://HOST/PATH"
+        raise UsageError(f"--webhook must be {form}, got {server!r}")
+    return server
 
 
 def _reason(error: Exception, url: str) -> str:

@@ -617,7 +617,8 @@ LAKE = "ducklake:postgres:host=127.0.0.1 port=1 "
         ("", ["--workspace", f"ftp://me:{WORD}@h/x", "metrics"], "ftp://h/x: a workspace must be a folder"),
         ("", ["--workspace", f"s3://me:{WORD}@b/x", "metrics"], "s3://b/x: a workspace must be a folder"),
         ("", ["--workspace", f"s3://b/x?key={WORD}", "metrics"], "keys come from the environment"),
-        ("", ["follow", ".", "--webhook", f"htp://me:{WORD}@h/x"], "got 'htp://h/x'"),
+        ("", ["follow", ".", "--webhook", f"htp://me:{WORD}@h/x"], "got 'htp://h'"),
+        ("", ["follow", ".", "--webhook", f"h.example/{WORD}"], "got 'h.example'"),
         ("", ["follow", ".", "--metrics", f"me:{WORD}@h/x"], "got 'me:h/x'"),
     ],
 )
