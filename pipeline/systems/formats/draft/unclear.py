@@ -293,11 +293,14 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
     if guess.crowd and not guess.bot_path:
-        others = "".join(f", {role.name} ({role.kind})" for role in guess.roles[:NAMED])
+        own = [(role.name, role.kind) for role in guess.roles if role.is_known][:NAMED]
+        own += [(f"names with the word {word}", kind) for word, kind in guess.crowd_words.items()]
+        table = "[[roles]]" if guess.crowd_words else "[roles]"
+        others = "".join(f", {name} ({kind})" for name, kind in own)
         yield (
             f"{guess.crowd} names too many to list, so all are taken for "
             f"{'people' if guess.crowd_kind == 'human' else 'agents'}"
-            f"{others and f', but for{others[1:]}'}: name those of another kind in [roles]"
+            f"{others and f', but for{others[1:]}'}: name those of another kind in {table}"
         )
     if guess.kinds_from_roles:
         yield (
