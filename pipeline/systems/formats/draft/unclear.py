@@ -214,8 +214,9 @@ def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         names = ", ".join(list(dict.fromkeys(file.name for file in files))[:NAMED])
         rule = json.dumps(f"!{files[0].name}", ensure_ascii=False)
         yield (
-            f"no record of {names} that was looked at says who speaks; they are quarantined, and what they say "
-            f"of sessions is lost: where nobody speaks in a file, leave it out ({rule} in [input] files); "
+            f"no record of {names} that was looked at says who speaks; these are quarantined, and what they "
+            f"say of sessions is lost: where nobody speaks in a file, leave it out ({rule} in "
+            "[input] files); "
             "`coaudit outcomes import` reads outcomes of sessions"
         )
     missing = _count_without_list(survey, guess)
@@ -293,10 +294,11 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
     if guess.crowd and not guess.bot_path:
-        own = [(role.name, role.kind) for role in guess.roles if role.is_known][:NAMED]
-        own += [(f"names with the word {word}", kind) for word, kind in guess.crowd_words.items()]
+        own = [(f"names with the word {word}", kind) for word, kind in guess.crowd_words.items()]
+        own += [(role.name, role.kind) for role in guess.roles if role.is_known]
         table = "[[roles]]" if guess.crowd_words else "[roles]"
-        others = "".join(f", {name} ({kind})" for name, kind in own)
+        others = "".join(f", {name} ({kind})" for name, kind in own[:NAMED])
+        others += f" and {len(own) - NAMED} more" if len(own) > NAMED else ""
         yield (
             f"{guess.crowd} names too many to list, so all are taken for "
             f"{'people' if guess.crowd_kind == 'human' else 'agents'}"
@@ -537,7 +539,7 @@ def _hints(survey: Survey) -> Iterator[str]:
 
 
 def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:
-    """How to read texts in lists within lists, of which a path goes through one: the longer of the inner two."""
+    """How to read texts in lists within lists: a path goes through one, here the longer of the inner two."""
     keys = f"{at}[]".split("[]")[:-1]
     lists = [survey.paths["[]".join(keys[: place + 1])] for place in range(len(keys))]
     longest = max(lists[:-3:-1], key=lambda many: sum(many.lengths) / max(1, len(many.lengths)))

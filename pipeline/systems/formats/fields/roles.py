@@ -88,7 +88,7 @@ def _kind_of(name: str) -> ParticipantKind | None:
     plain = name.strip().lower()
     if plain in ROLES:
         return ROLES[plain]
-    words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
+    words = [re.sub(r"\W", "", plain), re.sub(r"[\W\d_]", "", plain), *reversed(_parts(name))]
     if TRADES.intersection(words) and MODELS.intersection(words):
         return "agent"
     kinds = [_KINDS[word] for word in sorted(words, key=CROWD.__contains__, reverse=True) if word in _KINDS]

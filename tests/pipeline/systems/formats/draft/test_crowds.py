@@ -145,7 +145,7 @@ def test_a_word_in_the_names_of_many_agents_says_it_of_those_that_a_look_does_no
 
 
 def test_whoever_talks_with_all_of_a_crowd_is_its_agent_unless_the_name_says_another(tmp_path: Path) -> None:
-    for partner, kind in (("Helper v2", "agent"), ("AI Tutor", "agent"), ("Interviewer", "human")):
+    for partner, kind in (("Helper v2", "agent"), ("AI Tutor", "agent"), ("human_agent_1", "human")):
         path = as_json(tmp_path / f"{partner}.json", talks_of(partner, "w#"))
         assert kinds_of(path)[7] == {partner: kind, "w7": "human"}
     made = draft(as_json(tmp_path / "guess.json", talks_of("Helper v2", "w#")))
