@@ -69,3 +69,13 @@ def test_a_draft_of_lists_within_lists_says_how_they_are_read(tmp_path: Path, co
     assert '[event] text = "choices[0].turns[].text"' in told
     (first, *_) = coaudit("ingest", path, "--map", out, "--dry-run", "--json").json["trajectories"]
     assert [event["text"][:6] for event in first["events"]] == ["One 0.", "Two 0."]
+
+
+def test_what_is_wrong_in_a_folder_is_said_with_the_name_of_the_file(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    path = tmp_path / "logs" / "sub" / "broken.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"a":', encoding="utf-8")
+    assert "sub/broken.json: not JSON" in coaudit("map", tmp_path / "logs", status=1).err
+    assert coaudit("map", path, status=1).err.count("broken.json") == 1

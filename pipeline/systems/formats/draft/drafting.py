@@ -479,6 +479,9 @@ def _message_rules(guess: Guess) -> Iterator[str]:
 
 def _role_table(guess: Guess) -> Iterator[str]:
     roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
+    if guess.crowd_words:
+        yield from _crowd_rules(guess)
+        return
     if guess.crowd:
         yield "\n[roles]    # human, agent or environment"
         yield from (f"{_key(role.name)} = {toml_string(role.kind)}" for role in roles)
@@ -497,6 +500,15 @@ def _role_table(guess: Guess) -> Iterator[str]:
         )
     if len(guess.roles) > MANY:
         yield '"*" = "agent"    # whoever else there is'
+
+
+def _crowd_rules(guess: Guess) -> Iterator[str]:
+    """A rule for each name, and each word of names, of another kind than the crowd's, and one for it."""
+    names = [(role.name, role.kind) for role in guess.roles]
+    words = [(rf"~(?<![^\W\d_]){word}(?![^\W\d_])", kind) for word, kind in guess.crowd_words.items()]
+    yield "\n# the first that fits decides"
+    for text, kind in (*names, *words, ("*", guess.crowd_kind)):
+        yield f'[[roles]]\nwhere = {{ {toml_string(str(guess.crowd))} = {_literal(text)} }}\nkind = "{kind}"'
 
 
 def _role_rules(guess: Guess) -> Iterator[str]:

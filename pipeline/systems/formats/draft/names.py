@@ -405,7 +405,7 @@ def _place(field: PathSummary, inside: str, order: dict[str, int], most: int) ->
     key = snake_case(field.key)
     if key in order:
         return order[key], depth
-    if key in BROWSERS:
+    if key in BROWSERS and not has_both_sides(field):
         return None
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
     return (len(order) + min(words), depth) if words and key.count("_") < WORDS else None
@@ -472,8 +472,7 @@ def is_speaker(field: PathSummary) -> bool:
 def is_turn_number(field: PathSummary) -> bool:
     """Whether a field that might name a speaker only counts turns."""
     numbers = field.has_only("number") or all(value.isdecimal() for value in field.values)
-    key = snake_case(field.key)
-    return "turn" in key.split("_") and numbers and (key in NAMES["seq"][2:] or len(field.values) > 2)
+    return "turn" in snake_case(field.key).split("_") and numbers and len(field.values) > 2
 
 
 def is_tool_name(field: PathSummary) -> bool:

@@ -43,6 +43,8 @@ class Guess:
     """Path of who speaks, where it names too many for a list of roles, which has those of other kinds."""
     crowd_kind: ParticipantKind = "human"
     """What all others are whom it names."""
+    crowd_words: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Word of names in it -> what they are."""
     strip_names: bool = False
     each: bool = False
     """Whether a record is one message, or one span."""

@@ -8,6 +8,7 @@ from ..fields.paths import as_list
 from ..fields.values import MICROSECONDS
 from ..mapped.spans import FAILED, SUCCEEDED, Kind, kind_of, words
 from .names import fields_named, first_field, is_time, parent_of, snake_case, tells_messages
+from .records import rows_per
 from .sessions import TALKS, with_project
 from .survey import PathSummary, Survey
 
@@ -50,6 +51,8 @@ AGENTS_SDK = "span_data.type"
 """Path of the kind of a span of OpenAI's Agents SDK."""
 ALONE = {"generation", "llm"}
 """Kinds of spans that are model calls whatever else there is; a `chat` may be a turn of people's."""
+TWICE = 2
+"""The most records that an id of a span is in, on average; the pieces of a stream share that of its run."""
 DEEP = 3
 MOST = 0.8
 """Share of the records that must name their trace: a header of the trace, which some logs have, does not."""
@@ -85,6 +88,7 @@ def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
         one = first_field([
             one for one in fields_named(survey.paths, names, inside, DEEP)
             if one.path not in mapped_paths and not _is_below(one.path, mapped_paths) and fits(one)
+            and (field != "id" or inside or rows_per(one, survey) <= TWICE)
         ])  # fmt: skip
         if one is not None:
             fields[field] = one.path

@@ -13,7 +13,7 @@ from .....schemas.trajectory import ParticipantKind
 from ..fields.mapping import ROLES
 from ..fields.paths import getter
 from ..fields.roles import BOTS, Role, contrary_kinds, role_of, roles_of
-from .crowds import crowd_fields
+from .crowds import crowd_fields, names_by_talk, partner_of_all, words_of_kinds
 from .names import (
     ACCOUNTS,
     BOTS_ARE,
@@ -255,19 +255,43 @@ def set_roles(
 def _set_crowd(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> None:
     """Set that many speak: people, or agents where most are called so, but for those whose names say that
     they are something else."""
-    names = [role_of(name, count) for name, count in role.values.items()]
+    talks = names_by_talk(role, survey, inside)
+    names = [role_of(name, count) for name, count in sum(talks, Counter()).items()]
     agents = sum(one.is_known and one.kind == "agent" for one in names)
     guess.crowd = role.path
     guess.crowd_kind = "agent" if agents > MOST * len(names) or "agent" in role.key.lower() else "human"
     guess.roles = [one for one in names if one.is_known and one.kind != guess.crowd_kind]
+    partner = partner_of_all(talks) if guess.crowd_kind == "human" and not agents else None
+    guess.roles += [one for one in names if one.name == partner and not one.is_known]
+    _set_words(guess, names)
     _set_bots(guess, survey, inside, role)
+
+
+def _set_words(guess: Guess, names: list[Role]) -> None:
+    """Set words in place of the names of a crowd that have them, for there are more than a look shows."""
+    for kind in {one.kind for one in guess.roles if one.is_known}:
+        names_with = words_of_kinds(names, kind)
+        guess.crowd_words |= dict.fromkeys(names_with, kind)
+        all_with = {name for many in names_with.values() for name in many}
+        guess.roles = [one for one in guess.roles if one.name not in all_with]
 
 
 def _crowd_beside(survey: Survey, inside: str, role: PathSummary) -> PathSummary | None:
     """The field with the names of many beside that of their roles."""
     crowds = [one for one in crowd_fields(survey, inside, NAMES["actor"]) if one is not role]
     crowds = [one for one in crowds if not _is_addressee(survey, inside, one.path, role.path)]
+    crowds = [one for one in crowds if not _has_both_kinds(survey, inside, one.path, role.path)]
     return first_field([one for one in crowds if not _is_account(survey, inside, one, role.path)])
+
+
+def _has_both_kinds(survey: Survey, inside: str, name: str, role: str) -> bool:
+    """Whether somebody is of several kinds in a session, as the roles have it; no participant is."""
+    senders = set(event_senders(survey, inside, name, role))
+    kind_of = {
+        one.name.lower(): one.kind for one in roles_of((what, 1) for what in survey.paths[role].values)
+    }
+    kinds = {(session, who, kind_of.get(what, "agent")) for session, who, what in senders}
+    return len(kinds) > len({(session, who) for session, who, _ in kinds})
 
 
 def names_and_roles(survey: Survey, inside: str, name: str, role: str) -> tuple[Counter[str], set[str]]:

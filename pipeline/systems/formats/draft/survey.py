@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -129,8 +130,13 @@ class Survey:
 
     @property
     def reason(self) -> str:
-        """What is wrong with the first file that could not be read, and what it is instead; else empty."""
-        return f"{self.wrong[0].reason}{signatures.hint(Path(self.wrong[0].source))}" if self.wrong else ""
+        """What is wrong with the first file that could not be read, which one of a folder, and what it is
+        instead; else empty."""
+        if not self.wrong:
+            return ""
+        source = self.wrong[0].source
+        name = source.removeprefix(f"{self.root}{os.sep}")
+        return f"{'' if name == source else f'{name}: '}{self.wrong[0].reason}{signatures.hint(Path(source))}"
 
 
 def survey_logs(root: Path, sessions: str | None = None) -> Survey:

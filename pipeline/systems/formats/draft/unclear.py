@@ -214,9 +214,10 @@ def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
         names = ", ".join(list(dict.fromkeys(file.name for file in files))[:NAMED])
         rule = json.dumps(f"!{files[0].name}", ensure_ascii=False)
         yield (
-            f"no record of {names} says who speaks, so all of them are quarantined, and what they say of "
-            f"sessions is lost: leave them out ({rule} in [input] files); `coaudit outcomes import` reads "
-            "outcomes of sessions"
+            f"no record of {names} that was looked at says who speaks; these are quarantined, and what they "
+            f"say of sessions is lost: where nobody speaks in a file, leave it out ({rule} in "
+            "[input] files); "
+            "`coaudit outcomes import` reads outcomes of sessions"
         )
     missing = _count_without_list(survey, guess)
     if missing:
@@ -293,11 +294,15 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
     if guess.crowd and not guess.bot_path:
-        others = "".join(f", {role.name} ({role.kind})" for role in guess.roles[:NAMED])
+        own = [(f"names with the word {word}", kind) for word, kind in guess.crowd_words.items()]
+        own += [(role.name, role.kind) for role in guess.roles if role.is_known]
+        table = "[[roles]]" if guess.crowd_words else "[roles]"
+        others = "".join(f", {name} ({kind})" for name, kind in own[:NAMED])
+        others += f" and {len(own) - NAMED} more" if len(own) > NAMED else ""
         yield (
             f"{guess.crowd} names too many to list, so all are taken for "
             f"{'people' if guess.crowd_kind == 'human' else 'agents'}"
-            f"{others and f', but for{others[1:]}'}: name those of another kind in [roles]"
+            f"{others and f', but for{others[1:]}'}: name those of another kind in {table}"
         )
     if guess.kinds_from_roles:
         yield (
@@ -534,14 +539,20 @@ def _hints(survey: Survey) -> Iterator[str]:
 
 
 def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:
-    """How to read texts in lists within lists, of which a path goes through one."""
-    first = f"{at.replace('[]', '[0]')}{one.path.removeprefix(at)}"
-    around = [survey.paths[at[: match.start()]] for match in re.finditer(r"\[\]", at)]
-    is_only = all(length <= 1 for outer in around for length in outer.lengths)
-    depth = "two" if len(around) == 1 else len(around) + 1
+    """How to read texts in lists within lists: a path goes through one, here the longer of the inner two."""
+    keys = f"{at}[]".split("[]")[:-1]
+    lists = [survey.paths["[]".join(keys[: place + 1])] for place in range(len(keys))]
+    longest = max(lists[:-3:-1], key=lambda many: sum(many.lengths) / max(1, len(many.lengths)))
+    path = "".join(
+        f"{key}[]" if many is longest else f"{key}[0]" for key, many in zip(keys, lists, strict=True)
+    )
+    others = [many for many in lists if many is not longest]
+    is_only = all(length <= 1 for many in others for length in many.lengths)
+    depth = "two" if len(lists) == 2 else len(lists)
     return (
         f"{one.path} holds texts {depth} lists deep, and a path goes through one: [event] "
-        f'text = "{first}" reads the first item of {" and of ".join(outer.path for outer in around)}, '
+        f'text = "{path}{one.path.removeprefix(at)[2:]}" reads the first item of '
+        f"{' and of '.join(many.path for many in others)}, "
         f"{'which is its only one' if is_only else 'and leaves out all others'}; who speaks is [event] role, "
         'or [constants] role = "agent"'
     )

@@ -43,9 +43,10 @@ def unread_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     records = survey.records[:LOOK]
     paths = [path for path in paths if _count_unread(path, guess.at, records) >= LEAST * len(records)]
     if names := list(dict.fromkeys(path.partition("[]")[0] for path in paths)):
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield (
-            f"sentences beside {guess.at} are left out, at {', '.join(names[:NAMED])}: if they belong to the "
-            "conversation, it lacks them"
+            f"sentences beside {guess.at} are left out, at {', '.join(names[:NAMED])}{more}: if they "
+            "belong to the conversation, it lacks them"
         )
 
 

@@ -37,6 +37,9 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
 )
 CROWD = {"turker", "turkers", "mturk", "crowdworker"}
 """Words that make a name a person's, whatever else is in it."""
+TRADES = {"teacher", "tutor", "operator", "wizard", "clinician", "doctor", "interviewer", "moderator"}
+"""Words of people, of whom a model may do the work, as an `AI Tutor` does."""
+MODELS = {"ai", "llm", "gpt", "chatgpt"}
 _KINDS = {word: kind for kind, words in _WORDS for word in words}
 BOTS = {
     "assistant",
@@ -85,7 +88,9 @@ def _kind_of(name: str) -> ParticipantKind | None:
     plain = name.strip().lower()
     if plain in ROLES:
         return ROLES[plain]
-    words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
+    words = [re.sub(r"\W", "", plain), re.sub(r"[\W\d_]", "", plain), *reversed(_parts(name))]
+    if TRADES.intersection(words) and MODELS.intersection(words):
+        return "agent"
     kinds = [_KINDS[word] for word in sorted(words, key=CROWD.__contains__, reverse=True) if word in _KINDS]
     return kinds[0] if kinds else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
@@ -11,6 +12,25 @@ from tests.pipeline.systems.formats.logs import outline
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 
 TALKS = 90
+
+
+def talks_of(*speakers: str) -> list[dict[str, Any]]:
+    """Talks in which these speak in turn, with the number of the talk in place of `#`."""
+    return [
+        {
+            "dialog_id": n,
+            "turns": [
+                {"speaker": who.replace("#", str(n)), "text": sentence(k)}
+                for k, who in enumerate(speakers * 2)
+            ],
+        }
+        for n in range(TALKS)
+    ]
+
+
+def kinds_of(path: Path) -> list[dict[str, str]]:
+    """Name -> kind, of each session that a draft reads."""
+    return [{p.name: p.kind for p in run.participants} for run in read_by_draft(path)]
 
 
 def test_each_of_many_speakers_is_a_participant_in_rows(tmp_path: Path) -> None:
@@ -76,6 +96,69 @@ def test_one_of_many_people_whose_session_it_is_is_nobody_who_speaks(tmp_path: P
     ]
     first = read_by_draft(as_lines(tmp_path / "rows.jsonl", rows))[0]
     assert [(p.name, p.kind) for p in first.participants] == [("worker", "human"), ("bot", "agent")]
+
+
+def test_ids_of_messages_and_what_is_known_of_who_speaks_are_nobody(tmp_path: Path) -> None:
+    """Not with roles beside them, nor without."""
+    for key, value in (("sender_message_id", "m{}_{}"), ("actor_id", "{}-{}"), ("author_country", "C{}{}")):
+        for roles in (("user", "assistant"), (None, None)):
+            rows = [
+                {
+                    "conv_id": talk,
+                    "role": roles[n % 2],
+                    key: value.format(talk, n % 3 if key == "author_country" else n),
+                    "text": sentence(n),
+                }
+                for talk in range(TALKS)
+                for n in range(4)
+            ]
+            path = as_lines(tmp_path / f"{key}{roles[0]}.jsonl", rows)
+            assert len(read_by_draft(path)[0].participants) == 1 + (roles[0] is not None)
+
+
+def test_names_that_people_and_agents_of_a_session_share_tell_nobody_apart(tmp_path: Path) -> None:
+    rows = [
+        {"conv_id": talk, "role": ("Student", "Bot")[n % 2], "login": f"w{talk}{n % 3}", "text": sentence(n)}
+        for talk in range(TALKS)
+        for n in range(6)
+    ]
+    assert kinds_of(as_lines(tmp_path / "rows.jsonl", rows))[0] == {"Student": "human", "Bot": "agent"}
+
+
+def test_a_word_in_the_names_of_many_agents_says_it_of_those_that_a_look_does_not_show(
+    tmp_path: Path,
+) -> None:
+    for number, names in enumerate(
+        (("user_#", "bot_#"), ("Ann#", "Ann#-bot"), ("human#", "agent-#-a", "agent-#-b"))
+    ):
+        path = as_json(tmp_path / f"{number}.json", talks_of(*names))
+        kinds = kinds_of(path)
+        assert len(kinds) == TALKS
+        for talk, own in enumerate(kinds):
+            assert own == {
+                name.replace("#", str(talk)): "agent" if "bot" in name or "agent" in name else "human"
+                for name in names
+            }
+        made = draft(path)
+        (doubt,) = [one for one in open_questions(made.survey, made.guess) if "too many to list" in one]
+        assert "names with the word" in doubt and "in [[roles]]" in doubt
+
+
+def test_whoever_talks_with_all_of_a_crowd_is_its_agent_unless_the_name_says_another(tmp_path: Path) -> None:
+    for partner, kind in (("Helper v2", "agent"), ("AI Tutor", "agent"), ("human_agent_1", "human")):
+        path = as_json(tmp_path / f"{partner}.json", talks_of(partner, "w#"))
+        assert kinds_of(path)[7] == {partner: kind, "w7": "human"}
+    made = draft(as_json(tmp_path / "guess.json", talks_of("Helper v2", "w#")))
+    assert any("it is a guess: Helper v2 (agent)" in one for one in open_questions(made.survey, made.guess))
+
+
+def test_a_user_agent_that_names_both_sides_speaks_and_so_do_numbers_of_two_turns(tmp_path: Path) -> None:
+    for key, values in (("user_agent", ("user", "agent")), ("turn_id", (0, 1))):
+        rows = [
+            {"conv_id": talk, key: values[n], "text": sentence(n)} for talk in range(TALKS) for n in range(2)
+        ]
+        kinds = kinds_of(as_lines(tmp_path / f"{key}.jsonl", rows))[0]
+        assert kinds == {str(values[0]): "human", str(values[1]): "agent"}
 
 
 def test_numbers_of_turns_are_nobody(tmp_path: Path) -> None:

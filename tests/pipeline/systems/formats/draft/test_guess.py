@@ -261,6 +261,11 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
     there = doubts(write_lines(tmp_path / "deeper.jsonl", *deeper))[1]
     assert "3 lists deep" in there
     assert '"a[0].b[0].c[].text" reads the first item of a and of a[].b, and leaves out all others' in there
+    several = [
+        {"id": n, "steps": [{"options": [{"text": sentence(n + k)}]} for k in range(5)]} for n in range(4)
+    ]
+    longest = doubts(write_lines(tmp_path / "longest.jsonl", *several))[1]
+    assert '"steps[].options[0].text" reads the first item of steps[].options, which is its only' in longest
     talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(write_lines(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))

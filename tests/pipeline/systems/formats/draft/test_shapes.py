@@ -2938,7 +2938,7 @@ def test_a_file_of_sessions_beside_one_of_messages_is_said_to_be_lost(tmp_path: 
     as_lines(tmp_path / "dialogues.jsonl", [{"dialogue_id": d, "arm": "ab"[d % 2]} for d in range(6)])
     made = draft(tmp_path)
     (told,) = [one for one in open_questions(made.survey, made.guess) if "says who speaks" in one]
-    assert told.startswith("no record of dialogues.jsonl") and '"!dialogues.jsonl"' in told
+    assert told.startswith("no record of dialogues.jsonl that was looked at") and '"!dialogues.jsonl"' in told
     (tmp_path / "dialogues.jsonl").unlink()
     alone = draft(tmp_path)
     assert not [one for one in open_questions(alone.survey, alone.guess) if "says who speaks" in one]

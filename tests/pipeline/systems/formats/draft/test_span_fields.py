@@ -81,3 +81,24 @@ def test_runs_of_which_some_name_no_thread_are_sessions_by_their_traces(tmp_path
     runs += [*runs_of("t4", "delta"), *runs_of("t5", "x"), *runs_of(None, "y")]
     talks = read_by_draft(as_lines(tmp_path / "runs.jsonl", runs))
     assert [talk.native_id for talk in talks][-2:] == ["chain0y", "chain1y"]
+
+
+def test_pieces_of_a_stream_are_no_spans_with_one_id(tmp_path: Path) -> None:
+    """As LangGraph's `astream_events` writes what it does."""
+    rows: list[dict[str, Any]] = []
+    for talk in range(4):
+        said = {"type": "human", "content": sentence(talk)}, {"type": "ai", "content": sentence(talk + 1)}
+        pieces = [{"chunk": {"id": f"run-{talk}", "content": word}} for word in said[1]["content"].split()]
+        data = [{"input": {"messages": [[said[0]]]}}, *pieces, {"output": said[1]}]
+        events = ("on_chat_model_start", *["on_chat_model_stream"] * len(pieces), "on_chat_model_end")
+        rows += [
+            {"event": event, "run_id": f"r{talk}", "metadata": {"thread_id": f"t{talk}"}, "data": one}
+            for event, one in zip(events, data, strict=True)
+        ]
+        rows.append(
+            {"event": "on_chain_end", "run_id": "c", "metadata": {"thread_id": f"t{talk}"}, "data": {}}
+        )
+    runs = read_by_draft(as_lines(tmp_path / "events.jsonl", rows))
+    assert [[e.text for e in run.events] for run in runs] == [
+        [sentence(talk), sentence(talk + 1)] for talk in range(4)
+    ]

@@ -59,3 +59,10 @@ def test_what_stands_in_the_conversation_too_is_not_left_out(tmp_path: Path) -> 
     ]
     assert _read(tmp_path, *talks) == []
     assert _read(tmp_path, *({**one, "reference_answer": sentence(3)} for one in talks)) == []
+
+
+def test_how_many_more_are_left_out_than_are_named_is_told(tmp_path: Path) -> None:
+    turns = [{"speaker": s, "text": sentence(k)} for k, s in enumerate("ab")]
+    names = ("reply", "answer", "completion", "output", "context", "history", "prompt", "question", "query")
+    talks = [{"turns": turns, **{name: f"{sentence(2)} {name} {n}" for name in names}} for n in range(4)]
+    assert "question and 1 more: if" in _read(tmp_path, *talks)[0]
