@@ -71,6 +71,8 @@ class Guess:
     """How a user's turn begins in which nobody speaks: what a person set once for all talks."""
     by_values: dict[str, str] = field(default_factory=dict)
     """Field of the mapping -> its path, where it was guessed by its values and not by its name."""
+    is_scattered: bool = False
+    """Whether the ids of sessions hardly repeat among the records that were looked at."""
     has_opaque_names: bool = False
     """Whether columns were guessed by their values, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)

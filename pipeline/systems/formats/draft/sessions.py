@@ -72,6 +72,20 @@ def session_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummar
     )
 
 
+def scattered_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummary]:
+    """Fields of a long table that are called as the ids of sessions are, and hardly repeat among the records
+    that were looked at, as where rows are in the order of a hash."""
+    if not survey.is_cut or not isinstance(role, str) or len(survey.paths[role].values) < 2:
+        return []
+    return [
+        one
+        for one in fields_named(survey.paths, TALKS)
+        if snake_case(one.key) in TALKS
+        and one.has_only("text", "number")
+        and one.count >= NEARLY * len(survey.records)
+    ]
+
+
 def with_project(path: str, survey: Survey) -> list[str]:
     """[path of the id of a session], and behind it that of the project, where sessions of several ones share
     an id."""

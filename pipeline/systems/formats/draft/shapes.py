@@ -50,6 +50,7 @@ from .sessions import (
     is_spoken_with,
     latest,
     record_id,
+    scattered_ids,
     session_ids,
     session_of_rounds,
     stands_with_several,
@@ -639,6 +640,9 @@ def set_table_shape(guess: Guess, survey: Survey) -> bool:
         whose = [one for one in fields_named(survey.paths, SUBJECTS, depth=0) if one.path not in event_paths]
         sessions = [one for one in whose if repeats(one, survey) and is_spoken_with(one, role, survey)]
     sessions = sessions or group_ids(guess, survey)
+    if not sessions:
+        sessions = [one for one in scattered_ids(rows, role) if one.path not in event_paths]
+        guess.is_scattered = bool(sessions)
     guess.native_id = [sessions[0].path] if sessions else []
     guess.at = None
     set_seq_field(guess, survey)

@@ -123,6 +123,8 @@ class Survey:
     records: list[dict[str, Any]] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)
     """Of each record, which of the files it is of."""
+    is_cut: bool = False
+    """Whether a file may hold more records than were looked at."""
     per_file: bool = False
     """Whether each file is one record."""
     paths: dict[str, PathSummary] = field(default_factory=dict)
@@ -169,8 +171,10 @@ def survey_logs(root: Path, sessions: str | None = None) -> Survey:
         logs.sessions, logs.aside = (sessions, []) if sessions else _container(logs.files[0])
     logs.encoding = _encoding(logs.files) if main_group.form in ("csv", "text", "json", "jsonl") else None
     layout = Input(format=logs.format, sessions=logs.sessions, encoding=logs.encoding)  # type: ignore[arg-type]
+    most = max(1, RECORDS // len(logs.files))
     for number, path in enumerate(logs.files):
-        some = list(itertools.islice(_records(path, layout, logs), max(1, RECORDS // len(logs.files))))
+        some = list(itertools.islice(_records(path, layout, logs), most))
+        logs.is_cut |= len(some) == most
         logs.records += some
         logs.origins += [number] * len(some)
     whole = main_group.form in ("json", "text")

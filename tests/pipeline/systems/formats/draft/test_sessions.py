@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -372,3 +373,26 @@ def test_a_talk_under_a_name_of_scores_is_read(tmp_path: Path) -> None:
 
     runs = read_by_draft(as_lines(tmp_path / "reviews.jsonl", [review(n) for n in range(SESSIONS)]))
     assert [len(run.events) for run in runs] == [6] * SESSIONS
+
+
+def test_rows_in_the_order_of_a_hash_are_of_the_sessions_that_they_name(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{session}", "role": role, "content": f"words {turn} of {session}"}
+        for turn, role in enumerate(("user", "assistant"))
+        for session in range(3000)
+    ]
+    random.Random(1).shuffle(rows)
+    log = as_lines(tmp_path / "log.jsonl", rows)
+    assert "session_id hardly repeats" in draft(log).text
+    runs = read_by_draft(log)
+    assert len(runs) == 1000  # as many as are read
+    assert {len(run.events) for run in runs} == {2}
+
+
+def test_the_same_ids_in_a_table_that_was_looked_at_whole_make_no_sessions_of_one_row(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "role": ("user", "assistant")[n % 2], "content": f"words {n}"}
+        for n in range(200)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert len(runs) == 1
