@@ -289,3 +289,15 @@ def test_the_design_effect_of_a_sparse_table_is_that_of_the_whole_one() -> None:
     assert effect > 1
     assert intervals._design_effect(table) == pytest.approx(effect)
     assert intervals._design_effect(csr_array(table)) == pytest.approx(effect)
+
+
+def test_clusters_that_are_alike_are_drawn_as_one_in_a_sparse_table_too() -> None:
+    from scipy.sparse import csr_array
+
+    table = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 1.0, 2.0], [1.0, 0.0, 0.0]])
+    rows, alike = intervals._alike(csr_array(table))
+    assert sorted(zip(rows.toarray().tolist(), alike.tolist(), strict=True)) == [
+        ([0.0, 1.0, 2.0], 1),
+        ([0.0, 2.0, 1.0], 2),
+        ([1.0, 0.0, 0.0], 2),
+    ]
