@@ -84,7 +84,7 @@ def test_draws_of_ordinal_alpha_have_distances_of_their_own_and_the_mean_of_thos
     rng = np.random.default_rng(2)
     cells = rng.integers(0, 4, (30, 3))
     cells[:10, 2] = MISSING
-    tally = coefficients.Tally.of(cells, 4)
+    tally = coefficients.Tally(cells, 4)
     counts = rng.gamma(2, 1, (50, 30))
     ranks = coefficients.ordinal_distance(tally.by_label.sum(0))
     own = np.concatenate(
