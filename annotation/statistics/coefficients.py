@@ -43,7 +43,8 @@ class Tally:
     @cached_property
     def rated(self) -> Floats:
         """(P,) ratings of a unit."""
-        return (self.cells != MISSING).sum(1).astype(np.float64)
+        rated: Floats = (self.cells != MISSING).sum(1).astype(np.float64)
+        return rated
 
     @property
     def paired(self) -> Floats:

@@ -66,9 +66,7 @@ def _alpha(sets: Bools, shares: Floats, distance: SetDistance) -> Formula:
     if len(sets) <= _TABLE:
         apart = set_distances(sets, distance)
         return lambda counts, tally: krippendorff_alpha(counts, tally, apart)
-    at_once = max(1, _AT_ONCE // len(sets))
-    parts = [sets[start : start + at_once] for start in range(0, len(sets), at_once)]
-    typical = np.concatenate([set_distances(part, distance, sets) @ shares for part in parts])
+    typical = _typical_distances(sets, shares, distance)
 
     def alpha(counts: Floats, tally: Tally) -> Floats:
         is_rated, n = tally.cells != MISSING, counts @ (tally.rated * tally.paired)
@@ -77,6 +75,17 @@ def _alpha(sets: Bools, shares: Floats, distance: SetDistance) -> Formula:
         return alpha_of(observed, n * (2 * from_sample - n * (shares @ typical)), n)
 
     return alpha
+
+
+def _typical_distances(sets: Bools, shares: Floats, distance: SetDistance) -> Floats:
+    """(n,) the mean distance of each set from those of the sample."""
+    members, sizes, at_once = sets.astype(np.float64), sets.sum(1), max(1, _AT_ONCE // len(sets))
+    typical = np.zeros(len(sets))
+    for start in range(0, len(sets), at_once):
+        some = slice(start, start + at_once)
+        shared = members[some] @ members.T
+        typical[some] = _distances(shared, sizes[some, None], sizes, distance) @ shares
+    return typical
 
 
 def _apart(cells: Ints, sets: Bools, distance: SetDistance) -> Floats:
@@ -90,16 +99,14 @@ def _apart(cells: Ints, sets: Bools, distance: SetDistance) -> Floats:
     return apart
 
 
-def set_distances(sets: Bools, distance: SetDistance, others: Bools | None = None) -> Floats:
-    """Distances (n, m) in 0..1 between the rows of `sets` (n, labels) and of `others` (m, labels), else of
-    `sets` themselves.
+def set_distances(sets: Bools, distance: SetDistance) -> Floats:
+    """Distances (n, n) in 0..1 between the rows of `sets` (n, labels).
 
     Jaccard: 1 − |A∩B|/|A∪B|. MASI: 1 − that ratio times 1 for equal sets, ⅔ for one within the other, ⅓ for
     sets that overlap, 0 for disjoint ones (Passonneau 2006).
     """
-    others = sets if others is None else others
-    shared = sets.astype(np.float64) @ others.T.astype(np.float64)
-    return _distances(shared, sets.sum(1)[:, None], others.sum(1), distance)
+    members, sizes = sets.astype(np.float64), sets.sum(1)
+    return _distances(members @ members.T, sizes[:, None], sizes, distance)
 
 
 def _distances(shared: Floats, sizes: Ints, other_sizes: Ints, distance: SetDistance) -> Floats:
