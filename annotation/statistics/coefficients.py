@@ -43,8 +43,8 @@ class Tally:
     @cached_property
     def rated(self) -> Floats:
         """(P,) ratings of a unit."""
-        rated: Floats = (self.cells != MISSING).sum(1).astype(np.float64)
-        return rated
+        number: Floats = (self.cells != MISSING).sum(1).astype(np.float64)
+        return number
 
     @property
     def paired(self) -> Floats:
