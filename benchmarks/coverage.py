@@ -65,7 +65,7 @@ def pattern_probabilities(cells: Ints, base: Floats, own: Floats, kappa: Floats)
 
 
 def truth(cells: Ints, probabilities: Floats, labels: int) -> dict[str, float]:
-    tally = Tally.of(cells, labels)
+    tally = Tally(cells, labels)
     counts = probabilities[None] * 1e9
     formulas = {
         "percent_agreement": formula.percent_agreement(counts, tally),

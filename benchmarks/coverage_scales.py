@@ -41,7 +41,7 @@ class Scale(Setting):
             self.mean = _near(self.cells, labels)
         else:
             self.mean = pattern_probabilities(self.cells, self.base, self.base[None], np.array([KAPPA]))[0]
-        tally, counts = Tally.of(self.cells, labels), self.mean[None] * 1e9
+        tally, counts = Tally(self.cells, labels), self.mean[None] * 1e9
         squares = formula.distance(np.arange(labels, dtype=float), 2)
         ranks = formula.ordinal_distance(counts[0] @ tally.by_label)
         self.truth = {

@@ -280,7 +280,7 @@ def _joint_formulas(ratings: Ratings, pairs: list[Pair]) -> dict[str, Formula]:
 
 def _alpha(ratings: Ratings) -> Formula:
     if ratings.level == "ordinal":
-        tally = Tally.of(ratings.matrix, len(ratings.labels))
+        tally = Tally(ratings.matrix, len(ratings.labels))
         weights = np.ones(len(ratings.matrix)) if ratings.weights is None else ratings.weights
         ranks = formula.ordinal_distance((weights * tally.paired) @ tally.by_label)
         return lambda counts, tally: formula.ordinal_alpha(counts, tally, ranks)
@@ -350,7 +350,7 @@ def measure(
         return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
     units = matrix[is_used], n_labels, _select(weights, is_used), _select(clusters, is_used)
     result = patterns(*units, ordered=ordered, seed=seed)
-    tally = Tally.of(result.cells, n_labels)
+    tally = Tally(result.cells, n_labels)
     is_constant = _is_constant(matrix[is_used])
     elsewhere = "" if is_constant else " on units with two ratings"  # margins of all units hold others
     one_label = _ONE_LABEL + elsewhere if _is_constant(matrix[paired]) else None

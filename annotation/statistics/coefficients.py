@@ -14,6 +14,7 @@ unit i with label k and r_i in all, every chance-corrected coefficient is 1 − 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,16 +29,22 @@ _SPARSE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Patterns `cells` (P, raters) counted by label: `by_label` (P, q) and `rated` (P,) ratings a unit."""
+    """Patterns `cells` (P, raters) of labels, counted where a formula asks for it."""
 
     cells: Ints
-    by_label: Floats
-    rated: Floats
+    n_labels: int
 
-    @classmethod
-    def of(cls, cells: Ints, n_labels: int) -> Tally:
-        by_label = np.stack([(cells == label).sum(1) for label in range(n_labels)], axis=1).astype(np.float64)
-        return cls(cells, by_label, by_label.sum(1))
+    @cached_property
+    def by_label(self) -> Floats:
+        """(P, q) ratings of a unit with each label."""
+        by_label = [(self.cells == label).sum(1) for label in range(self.n_labels)]
+        return np.stack(by_label, axis=1).astype(np.float64)
+
+    @cached_property
+    def rated(self) -> Floats:
+        """(P,) ratings of a unit."""
+        number: Floats = (self.cells != MISSING).sum(1).astype(np.float64)
+        return number
 
     @property
     def paired(self) -> Floats:
@@ -91,7 +98,13 @@ def krippendorff_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats
     apart = ((tally.by_label @ distance) * tally.by_label).sum(1)
     values = counts @ (tally.by_label * tally.paired[:, None])
     expected = ((values @ distance) * values).sum(1)
-    alpha: Floats = 1 - (values.sum(1) - 1) * _over(counts @ (apart * unit), expected)
+    return alpha_of(counts @ (apart * unit), expected, values.sum(1))
+
+
+def alpha_of(observed: Floats, expected: Floats, n: Floats) -> Floats:
+    """Krippendorff's alpha (B,) of observed disagreement, of the distances of all ratings from each other,
+    and of how many there are."""
+    alpha: Floats = 1 - (n - 1) * _over(observed, expected)
     return alpha
 
 

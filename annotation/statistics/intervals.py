@@ -9,8 +9,10 @@ agree, a plain resample can only agree too, and covers a kappa of .6 in a third 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod, sqrt
 from typing import Any, NamedTuple
 
@@ -101,10 +103,14 @@ def gamma_sums(table: Floats, shape: float, resamples: int, rng: np.random.Gener
 
 
 def _alike(table: Any) -> tuple[Any, Ints]:
-    """The distinct rows of a table and how often each occurs; of a sparse one, all rows."""
+    """The distinct rows of a table, which may be sparse, and how often each occurs."""
     if isinstance(table, np.ndarray):
         return np.unique(table, axis=0, return_counts=True)
-    return table, np.ones(table.shape[0], dtype=np.int64)
+    rows = [slice(*ends) for ends in pairwise(table.indptr)]
+    contents = [(table.indices[row].tobytes(), table.data[row].tobytes()) for row in rows]
+    place_of = {content: place for place, content in enumerate(contents)}
+    alike = Counter(contents)
+    return table[[place_of[content] for content in alike]], np.fromiter(alike.values(), np.int64, len(alike))
 
 
 def _weighted_sums(rows: Any, alike: Ints, shape: float, resamples: int, rng: np.random.Generator) -> Floats:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .agreement import Coefficient, measure
-from .coefficients import krippendorff_alpha
+from .agreement import Coefficient, Formula, measure
+from .coefficients import Tally, alpha_of, krippendorff_alpha
 from .intervals import MISSING, Floats, Ints, distinct_rows
 
 SetDistance = Literal["masi", "jaccard"]
 Bools = NDArray[np.bool_]
+_TABLE = 2_000
+"""Sets up to which all distances are held in a table."""
+_AT_ONCE = 2**19
+"""Distances that are held at a time, else."""
 
 
 def set_alpha(
@@ -40,12 +45,58 @@ def set_alpha(
     sets, index, _ = distinct_rows(labels[paired].astype(np.int64))
     matrix = np.where(is_rated, 0, MISSING)
     matrix[paired] = index
-    apart = set_distances(sets > 0, distance)
     name = f"krippendorff_alpha_{distance}"
-    formulas = {name: lambda counts, tally: krippendorff_alpha(counts, tally, apart)}
+    of_unit = np.ones(len(labels)) if weights is None else weights
+    shares = np.bincount(index, weights=of_unit[np.nonzero(paired)[0]], minlength=len(sets))
+    formulas = {name: _alpha(sets > 0, shares / shares.sum(), distance)}
     return measure(matrix, len(sets), raters, formulas, weights, clusters, resamples=resamples, seed=seed)[
         name
     ]
+
+
+def _alpha(sets: Bools, shares: Floats, distance: SetDistance) -> Formula:
+    """Krippendorff's alpha of `sets` (n, labels) with these shares (n,) of the sample's ratings.
+
+    Of many sets the table of distances is beyond all memory: 20,000 units that four raters rated by 26 codes
+    have 47,000 sets. What chance would give in a resample is then twice the distance of its sets from the
+    sample's less that of the sample's from each other. What this leaves out is of the order of 1/n: it raises
+    both ends of an interval by .02 of its width for 400 units, by .04 to .08 for 60 and 15 clusters. Of 100
+    to 200 units intervals held alpha in .94 to .96 of samples, with the table in .93 to .97.
+    """
+    if len(sets) <= _TABLE:
+        apart = set_distances(sets, distance)
+        return lambda counts, tally: krippendorff_alpha(counts, tally, apart)
+    typical = _typical_distances(sets, shares, distance)
+
+    def alpha(counts: Floats, tally: Tally) -> Floats:
+        is_rated, n = tally.cells != MISSING, counts @ (tally.rated * tally.paired)
+        from_sample = counts @ (np.where(is_rated, typical[tally.cells], 0.0).sum(1) * tally.paired)
+        observed = counts @ (_apart(tally.cells, sets, distance) / np.maximum(tally.rated - 1, 1))
+        return alpha_of(observed, n * (2 * from_sample - n * (shares @ typical)), n)
+
+    return alpha
+
+
+def _typical_distances(sets: Bools, shares: Floats, distance: SetDistance) -> Floats:
+    """(n,) the mean distance of each set from those of the sample."""
+    members, sizes, at_once = sets.astype(np.float64), sets.sum(1), max(1, _AT_ONCE // len(sets))
+    typical = np.zeros(len(sets))
+    for start in range(0, len(sets), at_once):
+        some = slice(start, start + at_once)
+        shared = members[some] @ members.T
+        typical[some] = _distances(shared, sizes[some, None], sizes, distance) @ shares
+    return typical
+
+
+def _apart(cells: Ints, sets: Bools, distance: SetDistance) -> Floats:
+    """(P,) the distances of all ordered pairs of a unit's sets, summed."""
+    apart = np.zeros(len(cells))
+    for one, other in combinations(cells.T, 2):
+        both = np.flatnonzero((one != MISSING) & (other != MISSING))
+        first, second = sets[one[both]], sets[other[both]]
+        shared = (first & second).sum(1).astype(np.float64)
+        apart[both] += 2 * _distances(shared, first.sum(1), second.sum(1), distance)
+    return apart
 
 
 def set_distances(sets: Bools, distance: SetDistance) -> Floats:
@@ -54,15 +105,19 @@ def set_distances(sets: Bools, distance: SetDistance) -> Floats:
     Jaccard: 1 − |A∩B|/|A∪B|. MASI: 1 − that ratio times 1 for equal sets, ⅔ for one within the other, ⅓ for
     sets that overlap, 0 for disjoint ones (Passonneau 2006).
     """
-    members = sets.astype(np.float64)
-    intersection, sizes = members @ members.T, members.sum(1)
-    union = sizes[:, None] + sizes - intersection
-    jaccard = np.divide(intersection, union, out=np.ones_like(union), where=union > 0)
+    members, sizes = sets.astype(np.float64), sets.sum(1)
+    return _distances(members @ members.T, sizes[:, None], sizes, distance)
+
+
+def _distances(shared: Floats, sizes: Ints, other_sizes: Ints, distance: SetDistance) -> Floats:
+    """Distances of sets of these sizes with so many shared labels."""
+    union = sizes + other_sizes - shared
+    jaccard = np.divide(shared, union, out=np.ones_like(union), where=union > 0)
     if distance == "jaccard":
         kinship = np.ones_like(jaccard)
     else:
-        equal = (intersection == sizes[:, None]) & (intersection == sizes)
-        nested = (intersection == np.minimum(sizes[:, None], sizes)) & (intersection > 0)
-        kinship = np.select([equal, nested, intersection > 0], [1.0, 2 / 3, 1 / 3], 0.0)
+        equal = (shared == sizes) & (shared == other_sizes)
+        nested = (shared == np.minimum(sizes, other_sizes)) & (shared > 0)
+        kinship = np.select([equal, nested, shared > 0], [1.0, 2 / 3, 1 / 3], 0.0)
     apart: Floats = 1 - jaccard * kinship
     return apart

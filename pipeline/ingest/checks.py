@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ class Checker:
         participant = line.get("participant")
         values = {key: value for key, value in line.items() if key != "participant"}
         if isinstance(name := values.get("rater"), str):
-            values["rater"] = name.strip()
+            values["rater"] = sys.intern(name.strip())
         if values.get("created") is not None:
             values["created"] = moment(values["created"])
         if isinstance(values.get("label"), (int, float)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,7 +20,9 @@ from ...schemas.text import count_of, rule_of, shortened, visible_json
 from ...schemas.trajectory import GivenOutcome, outcome_name
 from ..errors import SourceError
 from ..store import AMONG, Store, dictionaries, execute, texts
+from ..store.garbage import few_collections
 from ..store.ledgers import ledger
+from ..store.memory import spill_folder
 from ..store.queries.aside import parts, rows_aside
 from ..store.tables import rows
 from ..systems.base import numbered_lines, only_object, parse_json
@@ -87,7 +90,7 @@ class Mark:
     events: set[int | None] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DatedStatement:
     """What an import says on one key, in which line, and when by its own account."""
 
@@ -96,8 +99,8 @@ class DatedStatement:
     retracted: bool
     created: str | None
     """None where the line does not say."""
-    text: bytes
-    """Its line in the ledger."""
+    place: int
+    """Where its line for the ledger lies aside."""
 
     def is_before(self, other: DatedStatement) -> bool:
         """Whether both say when, and this one was earlier."""
@@ -122,24 +125,34 @@ def import_lines(
 ) -> ImportResult:
     """Import ratings that were read elsewhere, some at a time; lines that could not be read are
     quarantined."""
-    intake = _Intake(Checker(store), result)
-    for some in parts(lines, AT_ONCE):
-        intake.take(some)
-    for marks in parts(intake.marks(), MARKS):
-        intake.take_rest(marks)
-    _append(store, intake.news())
+    if _take_in(store, lines, result):
+        store.sync(lags=True)
     return result
+
+
+def _take_in(store: Store, lines: Iterable[RatingLine | Quarantined], result: ImportResult) -> bool:
+    """Write down what lines say that is new; whether there is any. What is known of each of them is forgotten
+    before the tables are brought up to date, which takes memory of its own."""
+    with few_collections(), tempfile.TemporaryFile(dir=spill_folder()) as aside:
+        intake = _Intake(Checker(store), result, aside)
+        for some in parts(lines, AT_ONCE):
+            intake.take(some)
+        for marks in parts(intake.marks(), MARKS):
+            intake.take_rest(marks)
+        return _append(store, intake.news())
 
 
 class _Intake:
     """Finds which of many ratings say something new; what does not fit is noted in `result`."""
 
-    def __init__(self, checker: Checker, result: ImportResult) -> None:
-        self._checker, self._result = checker, result
+    def __init__(self, checker: Checker, result: ImportResult, aside: IO[bytes]) -> None:
+        self._checker, self._result, self._aside = checker, result, aside
         self._statements: dict[Key, dict[str | None, DatedStatement]] = {}
         """Key -> version of a judge -> what this import says, in the order of the lines."""
         self._existing: dict[Key, Statement | None] = {}
         """Key -> what the store had before."""
+        self._alike: dict[Statement, Statement] = {}
+        """What many lines say, once."""
         self._earlier: set[tuple[Key, Statement]] = set()
         self._marks: dict[_MarkKey, Mark] = {}
         self._left_out: dict[_MarkKey, set[int | None]] = {}
@@ -175,14 +188,17 @@ class _Intake:
 
     def _note_rating(self, line: RatingLine, rating: Rating, dated: bool, facts: Facts) -> None:
         """Note a rating: of two of one rater the last counts, or the later one where both have a date."""
-        key, statement = key_of(rating), statement_of(rating)
+        key, content = key_of(rating), statement_of(rating)
+        statement = self._alike.setdefault(content, content)
         if key not in self._statements:
             self._statements[key], self._existing[key] = {}, facts.statements.get(key)
         words = self._statements[key]
         if (key, statement) in facts.earlier:
             self._earlier.add((key, statement))
         created = rating.created if dated else None
-        word = DatedStatement(line.line, statement, rating.retracted, created, ledger.line(rating))
+        place = self._aside.tell()
+        self._aside.write(ledger.line(rating) + b"\n")
+        word = DatedStatement(line.line, statement, rating.retracted, created, place)
         version = None if rating.rater_kind == "human" else rating.rater_version
         end = next((one for one in words.values() if one.retracted and word.is_before(one)), None)
         before = next(reversed(words.values()), None) if rating.retracted else words.get(version, end)
@@ -202,12 +218,14 @@ class _Intake:
         words[version] = word
 
     def news(self) -> Iterator[bytes]:
-        """The ledger lines that say something new."""
+        """The ledger lines that say something new, with their ends."""
         for key, words in self._statements.items():
             fresh = list(self._fresh(key, [*words.values()]))
             self._result.imported += len(fresh)
             self._result.unchanged += len(words) - len(fresh)
-            yield from (word.text for word in fresh)
+            for word in fresh:
+                self._aside.seek(word.place)
+                yield self._aside.readline()
 
     def _fresh(self, key: Key, words: Sequence[DatedStatement]) -> Iterator[DatedStatement]:
         """Those of the statements on one key that the store does not have."""
@@ -484,16 +502,18 @@ def out_of_book(store: Store) -> list[tuple[str, str, int]]:
     return [(codebook, OUT_OF_BOOK[reason], n) for codebook, reason, n in counts]
 
 
-def _append(store: Store, fresh: Iterable[bytes]) -> None:
-    """Write down what is new, all or nothing; an import of nothing new makes no file."""
-    lines = list(fresh)
-    if not lines:
-        return
+def _append(store: Store, lines: Iterable[bytes]) -> bool:
+    """Write lines down, all or none; of none there is no file, and the answer is False."""
+    text = bytearray()
+    for line in lines:
+        text += line
+    if not text:
+        return False
     store.admit_writes()
     with store.workspace.new_ratings() as file:
-        file.write_lines(lines)
+        file.write_text(memoryview(text))
         file.flush()
-    store.sync(lags=True)
+    return True
 
 
 def _items(path: Path, result: ImportResult) -> Iterator[tuple[int | None, dict[str, Any]]]:

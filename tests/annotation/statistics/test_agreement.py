@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from coaudit.annotation.statistics import Coefficient, Ratings, coefficients
+from coaudit.annotation.statistics import Coefficient, Ratings, coefficients, sets
 from coaudit.annotation.statistics.agreement import COEFFICIENTS, Level, agreement
 from coaudit.annotation.statistics.sets import set_alpha, set_distances
 
@@ -397,10 +397,10 @@ def test_an_interval_holds_the_value_and_has_some_width(matrix: Any, clustered: 
 
 
 def test_set_distances_follow_the_published_rule_and_that_of_the_empty_set() -> None:
-    sets = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    masi = set_distances(sets, "masi")
+    few = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    masi = set_distances(few, "masi")
     assert masi[0].tolist() == pytest.approx([0, 1 - 1 / 2 * 2 / 3, 1 - 1 / 3 * 1 / 3, 1, 1])
-    jaccard = set_distances(sets, "jaccard")
+    jaccard = set_distances(few, "jaccard")
     assert jaccard[0].tolist() == pytest.approx([0, 1 / 2, 2 / 3, 1, 1])
     assert masi[4, 4] == jaccard[4, 4] == 0
 
@@ -441,6 +441,34 @@ def test_sets_that_a_judge_alone_gave_are_compared_with_none_and_take_no_memory(
     own = set_alpha(chosen[:40], rated[:40], ("judge", "a"), resamples=50)
     assert row.value == pytest.approx(own.value)
     assert row.n_units == 40
+
+
+@pytest.mark.parametrize("distance", ["masi", "jaccard"])
+def test_alpha_of_many_sets_is_that_with_all_distances_in_a_table(
+    distance: sets.SetDistance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    chosen = (rng.random((300, 1, 8)) < 0.3) ^ (rng.random((300, 3, 8)) < 0.1)
+    rated, weights = rng.random((300, 3)) < 0.8, rng.choice([1.0, 4.0], 300)
+    table = set_alpha(chosen, rated, ("a", "b", "c"), distance, weights=weights)
+    monkeypatch.setattr(sets, "_TABLE", 2)
+    other = set_alpha(chosen, rated, ("a", "b", "c"), distance, weights=weights)
+    assert table.value and table.low and table.high
+    assert other.value == pytest.approx(table.value)
+    assert (other.n_units, other.n_ratings) == (table.n_units, table.n_ratings)
+    assert other.low == pytest.approx(table.low, abs=(table.high - table.low) / 20)
+    assert other.high == pytest.approx(table.high, abs=(table.high - table.low) / 20)
+
+
+def test_many_sets_take_little_memory() -> None:
+    rng = np.random.default_rng(4)
+    chosen = rng.random((3000, 2, 26)) < 0.2
+    tracemalloc.start()
+    row = set_alpha(chosen, np.ones((3000, 2), dtype=bool), ("a", "b"), resamples=50)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**26, "distances of 5,700 sets are 260 MB"
+    assert row.value == pytest.approx(0, abs=0.01)
 
 
 def test_design_weights_restore_the_alpha_of_sets_too() -> None:

@@ -84,7 +84,7 @@ def test_draws_of_ordinal_alpha_have_distances_of_their_own_and_the_mean_of_thos
     rng = np.random.default_rng(2)
     cells = rng.integers(0, 4, (30, 3))
     cells[:10, 2] = MISSING
-    tally = coefficients.Tally.of(cells, 4)
+    tally = coefficients.Tally(cells, 4)
     counts = rng.gamma(2, 1, (50, 30))
     ranks = coefficients.ordinal_distance(tally.by_label.sum(0))
     own = np.concatenate(
@@ -289,3 +289,15 @@ def test_the_design_effect_of_a_sparse_table_is_that_of_the_whole_one() -> None:
     assert effect > 1
     assert intervals._design_effect(table) == pytest.approx(effect)
     assert intervals._design_effect(csr_array(table)) == pytest.approx(effect)
+
+
+def test_clusters_that_are_alike_are_drawn_as_one_in_a_sparse_table_too() -> None:
+    from scipy.sparse import csr_array
+
+    table = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 1.0, 2.0], [1.0, 0.0, 0.0]])
+    rows, alike = intervals._alike(csr_array(table))
+    assert sorted(zip(rows.toarray().tolist(), alike.tolist(), strict=True)) == [
+        ([0.0, 1.0, 2.0], 1),
+        ([0.0, 2.0, 1.0], 2),
+        ([1.0, 0.0, 0.0], 2),
+    ]

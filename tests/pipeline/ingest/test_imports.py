@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,20 @@ def test_a_label_of_the_rest_that_the_codebook_lacks_stops_the_import(store: Sto
     with pytest.raises(SourceError, match=r"labels\.csv: \[constants\] rest: label must be one of yes, no"):
         imports.import_lines(store, given, imports.ImportResult())
     assert rows(store, "FROM ratings") == []
+
+
+def test_a_label_takes_little_memory_until_all_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    monkeypatch.setattr(imports, "AT_ONCE", 500)
+    monkeypatch.setattr(imports, "_append", lambda *_: sizes.append(tracemalloc.get_traced_memory()[0]))
+    for n in (500, 8000):
+        lines = [imports.RatingLine("f", i, {**FULL[0], "repeat": i}) for i in range(n)]
+        tracemalloc.start()
+        imports.import_lines(store, lines, imports.ImportResult())
+        tracemalloc.stop()
+    assert (sizes[1] - sizes[0]) / 7500 < 700, "990 bytes with its line of the ledger"
 
 
 def test_an_import_that_is_cut_short_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
