@@ -164,10 +164,15 @@ async def test_a_person_who_waits_does_so_since_their_message_however_events_are
 
 async def test_who_waits_is_not_looked_at_again_until_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of many cost time at each look, ten times a second."""
-    clock, looks = [0.0], []
+    clock, looks = [0.0], list[float]()
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     found: list[dict[str, Any]] = []
-    watch = Alerts(found.append, 60.0, halts, is_up_to_date=lambda: not looks.append(clock[0]))
+
+    def is_up_to_date() -> bool:
+        looks.append(clock[0])
+        return True
+
+    watch = Alerts(found.append, 60.0, halts, is_up_to_date=is_up_to_date)
     await watch([trajectory(says("Hello?"))])
     for _ in range(8):
         clock[0] += 10.0
