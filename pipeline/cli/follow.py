@@ -240,7 +240,8 @@ async def _watch(
     is_alerting = partial(follower.is_watched_by, alerts)
     marks = Marks(follower.sink, alerts, sessions.marks, is_alerting=is_alerting, is_sent=is_sent)
     follower.watchers.append(marks)
-    await follower.watch(sessions.trajectories)
+    for trajectories in sessions.trajectories(follower.sink.store):
+        await follower.watch(trajectories)
 
 
 @asynccontextmanager

@@ -132,6 +132,10 @@ class Alerts:
     """Whether all was looked at that had come before: only then is it known who of the marks still waits."""
     count: int = 0
     """How many alerts there were."""
+    changed_ids: set[str] = field(default_factory=set)
+    """Trajectories that were looked at or told of, for `Marks` to take: all others are as they were."""
+    _due: float = -math.inf
+    """When somebody will have gone unanswered for too long (monotonic)."""
     _states: dict[str, _State] = field(default_factory=dict)
     _ids: dict[tuple[str, str], str] = field(default_factory=dict)
     """Source and native id -> the trajectory that was looked at last."""
@@ -144,10 +148,8 @@ class Alerts:
         halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
-        early = () if self.is_up_to_date() else self.marks
-        for key, state in self._states.items():
-            if key not in early:
-                self._alert_if_unanswered(key, state)
+        if trajectories or time.monotonic() >= self._due:
+            self._alert_unanswered()
 
     def recall(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they were at the start, in whose place others are now: what goes on with
@@ -158,12 +160,21 @@ class Alerts:
         halting = self._halting_texts(old)
         for trajectory in old:
             self._look(trajectory, halting)
+        self._due = -math.inf
 
-    def mark(self, trajectory: Trajectory) -> Mark:
-        """How far a trajectory was looked at, under this id or under the one that it had before."""
-        previous = self._ids.get((trajectory.source, trajectory.native_id), "")
-        state = self._states.get(trajectory.id) or self._states.get(previous)
-        return _mark_of(state) if state else Mark(self.initial.get(trajectory.id, -1))
+    def former_id(self, trajectory: Trajectory, ids: Collection[str]) -> str | None:
+        """The id under which a trajectory was looked at before, where it is another one: a chat that names no
+        id gets one anew as it grows. `ids` are those that are elsewhere."""
+        former = self._ids.get((trajectory.source, trajectory.native_id), "")
+        if trajectory.id in self._states or former not in self._states:
+            return None
+        is_there = former in ids or former in self.ids_of(trajectory.source)
+        return None if is_there or not self._states[former].goes_on_in(trajectory) else former
+
+    def mark(self, trajectory: str) -> Mark:
+        """How far a trajectory was looked at."""
+        state = self._states.get(trajectory)
+        return _mark_of(state) if state else Mark(self.initial.get(trajectory, -1))
 
     def waiting_marks(self, ids: Iterable[str]) -> dict[str, Mark]:
         """The marks of those trajectories in which somebody waits."""
@@ -181,6 +192,7 @@ class Alerts:
             before = None if is_there else self._states.pop(previous, None)
             goes_on = before is not None and before.goes_on_in(trajectory)
             self._states[trajectory.id] = before if before and goes_on else _State(trajectory.native_id)
+            self.changed_ids |= {previous} if previous else set()
         if self._states[trajectory.id].is_renumbered(trajectory):
             self._states[trajectory.id].restart()
         self._states[trajectory.id].native_id = trajectory.native_id
@@ -203,6 +215,7 @@ class Alerts:
         return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
+        self.changed_ids.add(trajectory.id)
         state = self._states[trajectory.id]
         initial, mark = self.initial.get(trajectory.id, -1), self.marks.get(trajectory.id)
         kinds = {p.name: p.kind for p in trajectory.participants}
@@ -224,9 +237,18 @@ class Alerts:
         if any(reason not in (None, "unfinished") for reason in reasons):
             state.waiting = None
 
+    def _alert_unanswered(self) -> None:
+        early = () if self.is_up_to_date() else self.marks
+        for key, state in self._states.items():
+            if key not in early:
+                self._alert_if_unanswered(key, state)
+        moments = (state.waiting[1] for state in self._states.values() if state.waiting)
+        self._due = min(moments, default=math.inf) + self.unanswered
+
     def _alert_if_unanswered(self, key: str, state: _State) -> None:
         if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
             return
+        self.changed_ids.add(key)
         event, since = state.waiting
         state.waiting = event, math.inf
         seconds = round(time.monotonic() - since, 1)

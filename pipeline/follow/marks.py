@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import duckdb
 
 from ...schemas import Trajectory
-from ..store import ALERTS, Store, delete, execute, insert
+from ..store import ALERTS, AMONG, Store, delete, execute, insert, texts
 from .alerts import Alerts, Mark
 from .sink import Sink
+
+BATCH = 500
+"""Trajectories that are loaded at a time."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,6 @@ class OpenSessions:
     stored."""
     marks: dict[str, Mark]
     """By trajectory."""
-    trajectories: list[Trajectory]
 
     @classmethod
     def read(cls, store: Store, places: Sequence[Path], before: Mapping[str, int] | None) -> OpenSessions:
@@ -41,17 +45,28 @@ class OpenSessions:
         """
         now = last_seqs(store)
         if now is None:
-            return cls({}, {}, [])
+            return cls({}, {})
         seqs = now if before is None else {key: min(seq, before.get(key, -1)) for key, seq in now.items()}
         with store.reading(synced=True) as connection:
             query = "SELECT key, value FROM meta WHERE starts_with(key, ?)"
             rows = execute(connection, query, [ALERTS]).fetchall()
             marks = {key.removeprefix(ALERTS): Mark(**json.loads(value)) for key, value in rows}
             ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
-            trajectories = store.load(connection, sorted(ids)) if ids else []
-        trajectories = [one for one in trajectories if _is_below(one.source, places)]
-        marks = {one.id: marks.get(one.id, Mark(seqs.get(one.id, -1))) for one in trajectories}
-        return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks, trajectories)
+            query = f"SELECT id, source FROM trajectories WHERE id {AMONG} ORDER BY id"
+            sources = execute(connection, query, [texts(ids)]).fetchall()
+        roots = {read(place) for place in places for read in (os.path.abspath, os.path.realpath)}
+        is_below = cache(partial(_is_below, roots=roots))
+        ids_below = [key for key, source in sources if is_below(source)]
+        marks = {key: marks.get(key, Mark(seqs.get(key, -1))) for key in ids_below}
+        return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks)
+
+    def trajectories(self, store: Store) -> Iterator[list[Trajectory]]:
+        """Those that are marked, some at a time: a follower that was away for long may have left many."""
+        ids = list(self.marks)
+        for start in range(0, len(ids), BATCH):
+            with store.reading(synced=True) as connection:
+                some = store.load(connection, ids[start : start + BATCH])
+            yield some
 
 
 def last_seqs(store: Store) -> dict[str, int] | None:
@@ -84,6 +99,10 @@ class Marks:
         """Whether the alerts about a trajectory have reached whom they are for: else its mark stays."""
         self._changed_ids: set[str] = set()
         """Trajectories whose marks the store does not have yet as they are."""
+        self._open_ids: set[str] = set()
+        """Trajectories whose marks may have to go, or to be others."""
+        self._unsent_ids: dict[str, list[str]] = {}
+        """Trajectory -> ids that it had before, with alerts that have not reached whom they are for."""
         self._alert_count = 0
         """How many alerts there were at the last look."""
         sink.companions.append(self.note)
@@ -92,21 +111,41 @@ class Marks:
         """Mark what is being stored. A mark that is there stays: what came after it is not raised yet."""
         if self.sink.gone_ids:
             self.alerts.recall(self.sink.store.load(connection, sorted(self.sink.gone_ids)))
-        new = {one.id: self.alerts.mark(one) for one in trajectories if one.id not in self.marks}
-        self.marks |= new
-        self._changed_ids |= new.keys()
+        ids = {one.id for one in trajectories}
+        for one in trajectories:
+            former = self.alerts.former_id(one, ids)
+            if former is not None:
+                self._rename(former, one.id)
+            if one.id not in self.marks:
+                self.marks[one.id] = self.alerts.mark(former or one.id)
+                self._changed_ids.add(one.id)
         self._save(connection)
+
+    def _rename(self, former: str, key: str) -> None:
+        """Have a mark stay under the trajectory's new id."""
+        ids = [former, *self._unsent_ids.pop(former, ())]
+        self._unsent_ids |= {key: unsent} if (unsent := [one for one in ids if not self.is_sent(one)]) else {}
+        if former in self.marks:
+            self.marks[key] = self.marks.pop(former)
+            self._changed_ids |= {former, key}
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Have only the marks of sessions in which somebody waits kept."""
         if not self.is_alerting():
             return
-        waiting = self.alerts.waiting_marks(self.marks)
-        ids = {key for key, mark in self.marks.items() if waiting.get(key) != mark and self.is_sent(key)}
+        self._open_ids |= self.alerts.changed_ids
+        self.alerts.changed_ids.clear()
+        waiting = self.alerts.waiting_marks(self._open_ids)
+        there = self._open_ids & self.marks.keys()
+        self._open_ids = {key for key in there if self.marks[key] != waiting.get(key)}
+        ids = {key for key in self._open_ids if self._is_sent(key)}
+        self._open_ids -= ids
         if not ids:
             return
-        others = {key: mark for key, mark in self.marks.items() if key not in ids}
-        self.marks = others | {key: waiting[key] for key in ids & waiting.keys()}
+        for key in ids:
+            del self.marks[key]
+            self._unsent_ids.pop(key, None)
+        self.marks |= {key: waiting[key] for key in ids & waiting.keys()}
         self._changed_ids |= ids
         # What was raised is noted at once, so that a kill seldom comes in between.
         if self.alerts.count > self._alert_count:
@@ -114,6 +153,9 @@ class Marks:
             await asyncio.to_thread(self.sink.do, self._save)
         else:
             self.sink.add_work(self._save)
+
+    def _is_sent(self, key: str) -> bool:
+        return all(map(self.is_sent, (key, *self._unsent_ids.get(key, ()))))
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         ids, self._changed_ids = self._changed_ids, set()
@@ -124,6 +166,7 @@ class Marks:
             insert(connection, "meta", values)
 
 
-def _is_below(source: str, places: Sequence[Path]) -> bool:
-    path = Path(source).absolute()
-    return any(path.is_relative_to(place.absolute()) for place in places)
+def _is_below(source: str, roots: Collection[str]) -> bool:
+    """Whether a source is at or below one of these places, also where a link leads there."""
+    forms = (read(source) for read in (os.path.abspath, os.path.realpath))
+    return any(Path(form).is_relative_to(root) for form in forms for root in roots)

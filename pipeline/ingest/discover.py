@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from errno import EILSEQ
+from errno import EILSEQ, EINVAL
 from pathlib import Path
 
 from ...schemas import Quarantined
@@ -55,6 +56,8 @@ def discover(
         path = waiting.pop()
         try:
             _check_name(path)
+            if path != root:
+                _check_place(path)
             if is_linked_folder(path) and path != root:
                 if unknown is not None and not path.resolve().is_relative_to(root.resolve()):
                     unknown(path)
@@ -83,6 +86,12 @@ def _check_name(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise OSError(EILSEQ, "its name is not UTF-8; rename it") from error
+
+
+def _check_place(path: Path) -> None:
+    """OSError for a link to a file that the kernel makes up: to read it may wait for ever (/proc/kmsg)."""
+    if path.is_symlink() and path.is_file() and os.path.realpath(path).startswith("/proc/"):
+        raise OSError(EINVAL, "a link into /proc, where no logs are")
 
 
 def unreadable_item(name: str, error: OSError) -> Quarantined:

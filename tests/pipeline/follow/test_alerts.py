@@ -162,6 +162,25 @@ async def test_a_person_who_waits_does_so_since_their_message_however_events_are
     assert [(a["alert"], a["event"], a["seconds"]) for a in found] == [("unanswered", 3, 70.0)]
 
 
+async def test_who_waits_is_not_looked_at_again_until_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many cost time at each look, ten times a second."""
+    clock, looks = [0.0], list[float]()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found: list[dict[str, Any]] = []
+
+    def is_up_to_date() -> bool:
+        looks.append(clock[0])
+        return True
+
+    watch = Alerts(found.append, 60.0, halts, is_up_to_date=is_up_to_date)
+    await watch([trajectory(says("Hello?"))])
+    for _ in range(8):
+        clock[0] += 10.0
+        await watch([])
+    assert looks == [0.0, 60.0]
+    assert [alert["seconds"] for alert in found] == [60.0]
+
+
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
     assert await alerts(trajectory(says("Hello?")), wait=0.01) == [("unanswered", 0)]
     assert await alerts(trajectory(says("Hello?"), acts("A")), wait=0.01) == []

@@ -6,13 +6,18 @@ import asyncio
 import errno
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from coaudit.pipeline.follow.alerts import Webhook
+from coaudit.pipeline.follow.alerts import Alerts, Mark, Webhook
+from coaudit.pipeline.follow.marks import Marks
+from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.store import ALERTS, Store, Workspace, disk, execute
+from coaudit.schemas import Event, Participant, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.follow.conftest import Following, Server
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -73,6 +78,47 @@ def test_a_follower_of_other_logs_does_not_tell_of_who_waits(coaudit: Coaudit, t
     other.mkdir()
     assert alerts(coaudit, other, 0) == []
     assert alerts(coaudit, folder, 0) == [("unanswered", 0)]
+
+
+def test_who_waits_is_told_of_by_a_follower_of_a_link_to_the_folder(coaudit: Coaudit, tmp_path: Path) -> None:
+    folder = write(tmp_path / "logs" / "s.jsonl", ("ann", "Where is it?"))
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, link, 0) == [("unanswered", 0)]
+    assert alerts(coaudit, folder, 0) == []
+
+
+def test_who_waits_is_told_of_however_many_sessions_a_follower_takes_up_at_a_time(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.marks.BATCH", 1)
+    for name in "abc":
+        folder = write(tmp_path / "logs" / f"{name}.jsonl", ("ann", f"Where is {name}?"))
+    assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 60) == []
+    assert alerts(coaudit, folder, 0) == [("unanswered", 0)] * 3
+
+
+async def test_a_mark_is_not_looked_at_again_until_its_session_is() -> None:
+    """Each of many cost time at each look, ten times a second."""
+    looks = []
+
+    class Spy(Alerts):
+        def waiting_marks(self, ids: Iterable[str]) -> dict[str, Mark]:
+            looks.append(sorted(ids))
+            return super().waiting_marks(ids)
+
+    spy = Spy(lambda alert: None, 60.0, lambda texts: [False] * len(texts))
+    watch = Marks(cast(Sink, SimpleNamespace(companions=[])), spy, {"t": Mark(0, 0), "u": Mark(0, 0)})
+    event = Event(seq=0, actor="ann", kind="message", text="Where is it?")
+    ann = Participant(name="ann", kind="human")
+    one = Trajectory(id="t", native_id="t", source="s", system="x", participants=(ann,), events=(event,))
+    for some in ([], [one], []):
+        await spy(some)
+        await watch(some)
+    assert looks == [[], ["t"], []]
+    assert watch.marks.keys() == {"t", "u"}
 
 
 def test_what_a_kill_kept_from_the_tables_raises_alerts(
@@ -167,6 +213,29 @@ def test_an_alert_that_a_webhook_has_not_taken_is_raised_by_the_next_follower(
         assert "stopped before 1 alert could be sent" in coaudit("follow", folder, *options).err
     assert alerts(coaudit, folder, 60) == [("halting_message", 0)]
     assert alerts(coaudit, folder, 60) == []
+
+
+@pytest.mark.slow
+def test_an_alert_that_a_webhook_has_not_taken_is_raised_again_though_its_chat_has_another_id(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chat without an id gets one anew as it grows."""
+    chat = tmp_path / "logs" / "chat.jsonl"
+    chat.parent.mkdir()
+    messages = [{"role": "user", "content": "Stop, wait!"}, {"role": "assistant", "content": "Sorry."}]
+    chat.write_text(json.dumps({"messages": messages}) + "\n")
+
+    async def grow(self: Webhook, session: object, alert: object) -> None:
+        more = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Yes."}]
+        chat.write_text(json.dumps({"messages": [*messages, *more]}) + "\n")
+        await asyncio.Event().wait()
+
+    options = ("--webhook", "http://127.0.0.1:1/", "--stop-when-idle", "2")
+    with monkeypatch.context() as patch:
+        patch.setattr(Webhook, "_send", grow)
+        assert "stopped before 1 alert could be sent" in coaudit("follow", chat.parent, *options).err
+    assert alerts(coaudit, chat.parent, 60) == [("halting_message", 0)]
+    assert alerts(coaudit, chat.parent, 60) == []
 
 
 @pytest.mark.slow
