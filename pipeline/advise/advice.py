@@ -135,10 +135,11 @@ def _words(row: Any, fitted: Any, weights: Floats) -> list[tuple[str, float]]:
 
 
 def _steps(advisor: Advisor, model: Model, now: State, gain: float) -> list[Reason]:
-    """How much less gain would be expected if each of the last steps had said nothing and not failed."""
-    places = range(max(0, now.length - WEIGHED), now.length)
-    if not places:
+    """How much less gain would be expected if the first or one of the last steps had said nothing and not
+    failed."""
+    if not now.length:
         return []
+    places = sorted({0, *range(max(0, now.length - WEIGHED), now.length)})
     scores = model.score(advisor.view.see([_without_step(now, place) for place in places]))
     reasons = [
         Reason(_step(now.path[place]), gain - float(score), now.path[place].seq)
