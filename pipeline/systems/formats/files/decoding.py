@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import sys
 
 
 def codec_of(content: bytes, encoding: str | None = None) -> str:
     """The name of the codec of a file with this content, of which its first bytes are enough."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    has_mark = content.startswith(codecs.BOM_UTF8)
-    return "utf-8-sig" if has_mark or encoding is None else encoding
+    if encoding is None or content.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
+    name = codecs.lookup(encoding).name
+    # Read piece by piece, these two must have a mark; without one the order of bytes is the machine's.
+    return f"{name}-{sys.byteorder[0]}e" if name in ("utf-16", "utf-32") else encoding
 
 
 def text_of(content: bytes, encoding: str | None = None) -> str:

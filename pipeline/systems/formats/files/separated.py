@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from typing import TextIO
 
 from .....schemas import JsonValue, Quarantined
 from .....schemas.base import repeated
@@ -59,42 +60,46 @@ def rows(path: Path, encoding: str | None, names: Collection[str], as_written: b
     `names` are columns that stay texts where 1.10 would become 1.1; `as_written` keeps the cells of all
     columns.
     """
-    table = _Table(path, encoding)
-    try:
-        outline = _outline(table, names, as_written)
-    except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_encoding_reason(path, encoding, error))
-        return
-    except csv.Error as error:
-        yield None, Quarantined(source=str(path), line=table.line, reason=f"not CSV: {error}")
-        return
+    with path.open("rb") as binary:
+        codec = codec_of(binary.read(4), encoding)
+    # Both readings are of one open file: another may take its place in between.
+    with path.open(encoding=codec, newline="") as file:
+        table = _Table(path, file)
+        try:
+            yield from _rows(table, _outline(table, names, as_written))
+        except UnicodeDecodeError as error:
+            yield None, Quarantined(source=str(path), reason=_encoding_reason(path, encoding, error))
+        except csv.Error as error:
+            yield None, Quarantined(source=str(path), line=table.line, reason=f"not CSV: {error}")
+
+
+def _rows(table: _Table, outline: _Outline) -> Iterator[Row]:
+    source, columns = str(table.path), outline.names
     if outline.open_since is None and outline.count == outline.above:
-        yield None, Quarantined(source=str(path), reason="no rows in it")
+        yield None, Quarantined(source=source, reason="no rows in it")
         return
-    columns, conversions = outline.names, [column.conversion() for column in outline.columns]
+    conversions = [column.conversion() for column in outline.columns]
     for line, row in islice(table.rows(), 1 + outline.above, 1 + outline.count):
         if len(row) == len(columns):
             values = [convert(cell) for convert, cell in zip(conversions, row, strict=True)]
             yield line, dict(zip(columns, values, strict=True))
         else:
             reason = f"{count_of(len(row), 'cell', 'cells')} where the first line names {len(columns)}"
-            yield line, Quarantined(source=str(path), line=line, reason=reason)
+            yield line, Quarantined(source=source, line=line, reason=reason)
     for name, times in repeated(filter(str.strip, columns)).items():
         often = f"{times} times: only the last can be read"
         reason = f"the first line has the column {name[:80]!r} {often}"
-        yield None, Quarantined(source=str(path), reason=reason)
+        yield None, Quarantined(source=source, reason=reason)
     if outline.open_since is not None:
         reason = "a quotation mark opens a cell that nothing closes: all that follows it is one cell"
-        yield outline.open_since, Quarantined(source=str(path), line=outline.open_since, reason=reason)
+        yield outline.open_since, Quarantined(source=source, line=outline.open_since, reason=reason)
 
 
 class _Table:
     """The rows of a file that are not empty, the names of the columns first."""
 
-    def __init__(self, path: Path, encoding: str | None) -> None:
-        self.path = path
-        with path.open("rb") as binary:
-            self.codec = codec_of(binary.read(4), encoding)
+    def __init__(self, path: Path, file: TextIO) -> None:
+        self.path, self._file = path, file
         self.line = 0
         """The number of the line that was read last."""
         self.open_since: int | None = None
@@ -103,23 +108,23 @@ class _Table:
     def rows(self) -> Iterator[_Line]:
         """The rows; UnicodeDecodeError or csv.Error where the file has none."""
         csv.field_size_limit(MAX_TEXT)
-        with self.path.open(encoding=self.codec, newline="") as file:
-            head = file.read(HEAD)
-            separator = _SEPARATOR.match(head)
-            file.seek(0)
-            reader = csv.reader(chain(file, [_END]), self._dialect(head, separator))
-            before: _Line | None = None
-            last = 0
-            try:
-                for place, row in enumerate(reader):
-                    if before is not None:
-                        last = before[0]
-                        if before[1] and (place > 1 or separator is None):
-                            yield before
-                    before = reader.line_num, row
-            finally:
-                self.line = reader.line_num
-            self.open_since = None if before is None or before[1] == [_END] else last + 1
+        self._file.seek(0)
+        head = self._file.read(HEAD)
+        separator = _SEPARATOR.match(head)
+        self._file.seek(0)
+        reader = csv.reader(chain(self._file, [_END]), self._dialect(head, separator))
+        before: _Line | None = None
+        last = 0
+        try:
+            for place, row in enumerate(reader):
+                if before is not None:
+                    last = before[0]
+                    if before[1] and (place > 1 or separator is None):
+                        yield before
+                before = reader.line_num, row
+        finally:
+            self.line = reader.line_num
+        self.open_since = None if before is None or before[1] == [_END] else last + 1
 
     def _dialect(self, head: str, separator: re.Match[str] | None) -> type[csv.Dialect]:
         """The dialect whose separator is the one that the file names, a tab in a .tsv, else whichever of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,51 @@ def test_the_place_of_a_byte_that_is_no_text_is_that_in_the_file(tmp_path: Path)
     ((number, wrong),) = rows(path, None, (), as_written=False)
     assert number is None and isinstance(wrong, Quarantined)
     assert "byte 0xff at 400004" in wrong.reason
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-", "UTF-16-", "utf-32-"])
+def test_an_encoding_that_a_mark_should_tell_more_of_is_read_without_one(
+    encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    codec = f"{encoding}{sys.byteorder[0]}e"
+    path.write_bytes("a,b\n1,é\n".encode(codec))
+    assert list(rows(path, encoding[:-1], (), as_written=False)) == [(2, {"a": 1, "b": "é"})]
+    path.write_bytes(b"a,b\n1,2\n3")
+    ((_, wrong),) = rows(path, encoding[:-1], (), as_written=False)
+    assert isinstance(wrong, Quarantined) and "not UTF-" in wrong.reason
+
+
+def test_a_table_in_whose_place_another_comes_between_the_two_readings_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, newer = tmp_path / "log.csv", tmp_path / "newer.csv"
+    path.write_text("question,answer\n" + "how,so\n" * 5000)
+    newer.write_text("answer,question\n" + "so,how\n" * 5000)
+    outline = separated._outline
+
+    def outline_before_another(*arguments: Any) -> Any:
+        result = outline(*arguments)
+        newer.replace(path)
+        return result
+
+    monkeypatch.setattr(separated, "_outline", outline_before_another)
+    read = [value for _, value in rows(path, None, (), as_written=False)]
+    assert read == [{"question": "how", "answer": "so"}] * 5000
+
+
+def test_a_table_that_is_written_anew_between_the_two_readings_ends_no_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n" + "1,2\n" * 20_000)
+    outline = separated._outline
+
+    def outline_before_a_change(*arguments: Any) -> Any:
+        result = outline(*arguments)
+        path.write_bytes(b"a,b\n" + b"1,2\n" * 10_000 + b"3,\xc3")
+        return result
+
+    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    read = list(rows(path, None, (), as_written=False))
+    assert isinstance(read[-1][1], Quarantined) and "not UTF-8" in read[-1][1].reason
