@@ -460,6 +460,24 @@ def test_alpha_of_many_sets_is_that_with_all_distances_in_a_table(
     assert other.high == pytest.approx(table.high, abs=(table.high - table.low) / 20)
 
 
+@pytest.mark.parametrize("distance", ["masi", "jaccard"])
+@pytest.mark.parametrize("n_clusters", [5, 15])
+def test_intervals_of_few_clusters_with_many_sets_are_those_with_all_distances_in_a_table(
+    n_clusters: int, distance: sets.SetDistance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    clusters = np.arange(400) % n_clusters
+    shares = 1 / (1 + np.exp(1.4 - rng.normal(0, 1, (n_clusters, 10))))
+    chosen = (rng.random((400, 10)) < shares[clusters])[:, None] ^ (rng.random((400, 3, 10)) < 0.1)
+    rated = np.ones((400, 3), dtype=bool)
+    table = set_alpha(chosen, rated, ("a", "b", "c"), distance, clusters=clusters)
+    monkeypatch.setattr(sets, "_TABLE", 2)
+    other = set_alpha(chosen, rated, ("a", "b", "c"), distance, clusters=clusters)
+    assert table.low and table.high
+    assert other.low == pytest.approx(table.low, abs=(table.high - table.low) / 30)
+    assert other.high == pytest.approx(table.high, abs=(table.high - table.low) / 30)
+
+
 def test_many_sets_take_little_memory() -> None:
     rng = np.random.default_rng(4)
     chosen = rng.random((3000, 2, 26)) < 0.2
