@@ -72,7 +72,7 @@ class Guess:
     by_values: dict[str, str] = field(default_factory=dict)
     """Field of the mapping -> its path, where it was guessed by its values and not by its name."""
     is_scattered: bool = False
-    """Whether the ids of sessions hardly repeat among the records that were looked at."""
+    """Whether the ids of sessions hardly repeat among the records that were looked at, but do later."""
     has_opaque_names: bool = False
     """Whether columns were guessed by their values, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)

@@ -53,6 +53,8 @@ NEARLY = 0.8
 """Share of records with one question each, above which they may be turns of sessions."""
 AGAIN = 0.1
 """Share of records that repeat or extend the question before, below which they are."""
+RETURN = 0.3
+"""Share of the ids among the first records that return later, from which on they are those of sessions."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
 """Names of the ids of anything: of what, says the object that they lie in."""
 RECORD = (*NAMES["id"], "trace_id", "run_id", "request_id", "log_id", "record_id")
@@ -73,17 +75,30 @@ def session_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummar
 
 
 def scattered_ids(survey: Survey, role: str | list[str] | None) -> list[PathSummary]:
-    """Fields of a long table that are called as the ids of sessions are, and hardly repeat among the records
-    that were looked at, as where rows are in the order of a hash."""
-    if not survey.is_cut or not isinstance(role, str) or len(survey.paths[role].values) < 2:
+    """At most one field of a long table that is called as the ids of sessions are, and hardly repeats among
+    the records that were looked at but does behind them, as where rows are in the order of a hash."""
+    if not isinstance(role, str) or len(survey.paths[role].values) < 2:
         return []
-    return [
+    candidates = [
         one
         for one in fields_named(survey.paths, TALKS)
         if snake_case(one.key) in TALKS
         and one.has_only("text", "number")
         and one.count >= NEARLY * len(survey.records)
     ]
+    return [one for one in candidates[:1] if _returns(one, survey)]
+
+
+def _returns(field: PathSummary, survey: Survey) -> bool:
+    """Whether many of the values stand behind the records that were looked at, too."""
+    values = {str(value_at(record, field.path)) for record in survey.records}
+    again = set[str]()
+    for record in survey.more_records():
+        if (value := str(value_at(record, field.path))) in values:
+            again.add(value)
+            if len(again) >= RETURN * len(values):
+                return True
+    return False
 
 
 def with_project(path: str, survey: Survey) -> list[str]:

@@ -123,12 +123,24 @@ class Survey:
     records: list[dict[str, Any]] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)
     """Of each record, which of the files it is of."""
-    is_cut: bool = False
-    """Whether a file may hold more records than were looked at."""
+    most: int = RECORDS
+    """Records of a file that are looked at."""
     per_file: bool = False
     """Whether each file is one record."""
     paths: dict[str, PathSummary] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
+
+    @property
+    def layout(self) -> Input:
+        """How its files are read."""
+        return Input(format=self.format, sessions=self.sessions, encoding=self.encoding)  # type: ignore[arg-type]
+
+    def more_records(self) -> Iterator[dict[str, Any]]:
+        """The records behind those that were looked at, as they are in the files."""
+        for number, path in enumerate(self.files):
+            if self.origins.count(number) >= self.most:
+                values = (value for _, value in inputs.records(path, self.layout) if isinstance(value, dict))
+                yield from itertools.islice(values, self.most, None)
 
     @property
     def reason(self) -> str:
@@ -170,11 +182,9 @@ def survey_logs(root: Path, sessions: str | None = None) -> Survey:
     if main_group.form == "json":
         logs.sessions, logs.aside = (sessions, []) if sessions else _container(logs.files[0])
     logs.encoding = _encoding(logs.files) if main_group.form in ("csv", "text", "json", "jsonl") else None
-    layout = Input(format=logs.format, sessions=logs.sessions, encoding=logs.encoding)  # type: ignore[arg-type]
-    most = max(1, RECORDS // len(logs.files))
+    logs.most = max(1, RECORDS // len(logs.files))
     for number, path in enumerate(logs.files):
-        some = list(itertools.islice(_records(path, layout, logs), most))
-        logs.is_cut |= len(some) == most
+        some = list(itertools.islice(_records(path, logs), logs.most))
         logs.records += some
         logs.origins += [number] * len(some)
     whole = main_group.form in ("json", "text")
@@ -269,9 +279,9 @@ def common_end(files: list[Path]) -> str:
     return end if end.count(".") < 2 or not any(c.isdigit() for c in end) else files[0].suffix
 
 
-def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]]:
+def _records(path: Path, logs: Survey) -> Iterator[dict[str, Any]]:
     try:
-        for _, value in inputs.records(path, layout):
+        for _, value in inputs.records(path, logs.layout):
             if isinstance(value, Quarantined):
                 logs.wrong.append(value)
             elif isinstance(value, dict):

@@ -118,7 +118,7 @@ def _value_doubts(guess: Guess) -> Iterator[str]:
     if guess.is_scattered:
         order = "" if {"time", "seq"} & guess.event.keys() else "; what comes first in one is not known"
         path = guess.native_id[0]
-        yield f"{path} hardly repeats in the first records: it is a session's by its name{order}"
+        yield f"{path} hardly repeats in the first records but does later: it is taken for the session{order}"
     if guess.native_id and (group := guess.by_values.get("native_id")) == guess.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "action" in guess.event and (action := guess.by_values.get("action")) == guess.event["action"]:

@@ -396,3 +396,16 @@ def test_the_same_ids_in_a_table_that_was_looked_at_whole_make_no_sessions_of_on
     ]
     runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("files", [1, 120])
+def test_an_id_that_each_row_has_anew_makes_no_sessions_of_one_row(files: int, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for file in range(files):
+        rows = [
+            {"session_id": f"{file}-{n}", "role": ("user", "assistant")[n % 2], "content": f"words {n}"}
+            for n in range(3000 // files)
+        ]
+        as_lines(tmp_path / "logs" / f"{file}.jsonl", rows)
+    runs = read_by_draft(tmp_path / "logs")
+    assert [len(run.events) for run in runs] == [3000 // files] * files
