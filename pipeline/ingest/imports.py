@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from ..errors import SourceError
 from ..store import AMONG, Store, dictionaries, execute, texts
 from ..store.garbage import few_collections
 from ..store.ledgers import ledger
-from ..store.memory import spill_folder
+from ..store.memory import spill_file
 from ..store.queries.aside import parts, rows_aside
 from ..store.tables import rows
 from ..systems.base import numbered_lines, only_object, parse_json
@@ -133,7 +132,7 @@ def import_lines(
 def _take_in(store: Store, lines: Iterable[RatingLine | Quarantined], result: ImportResult) -> bool:
     """Write down what lines say that is new; whether there is any. What is known of each of them is forgotten
     before the tables are brought up to date, which takes memory of its own."""
-    with few_collections(), tempfile.TemporaryFile(dir=spill_folder()) as aside:
+    with few_collections(), spill_file() as aside:
         intake = _Intake(Checker(store), result, aside)
         for some in parts(lines, AT_ONCE):
             intake.take(some)

@@ -9,14 +9,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import duckdb
 
+from . import disk
 from .connection import constant, first_row, is_shared
 
 READER = "500MB"
@@ -95,6 +96,15 @@ def spill_folder() -> str:
     if not Path(make_spill_folder(), LOCK).exists():
         make_spill_folder.cache_clear()
     return make_spill_folder()
+
+
+@contextmanager
+def spill_file() -> Iterator[IO[bytes]]:
+    """A file in it without a name, which a kill removes, too. Where there is no more room the error names the
+    folder for temporary files."""
+    folder = spill_folder()
+    with disk.named(Path(folder).parent), tempfile.TemporaryFile(dir=folder) as file:
+        yield file
 
 
 @cache

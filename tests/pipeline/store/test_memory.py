@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -124,3 +125,9 @@ def test_a_folder_that_a_cleaner_took_away_is_made_again(temporary: Path) -> Non
     again = Path(memory.spill_folder())
     assert again.is_dir() and again.parent == temporary
     memory.make_spill_folder.cache_clear()
+
+
+def test_a_full_folder_for_temporary_files_is_named(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "spill_folder", memory.make_spill_folder.__wrapped__)
+    with pytest.raises(OSError, match=f"No space left on device: '{temporary}'"), memory.spill_file():
+        raise OSError(errno.ENOSPC, "No space left on device")
