@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -23,7 +24,7 @@ from .alerts import Alerts, Mark
 from .sink import Sink
 
 BATCH = 500
-"""Trajectories that are loaded at a time."""
+"""Trajectories that are loaded at a time, and a few more."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class OpenSessions:
     stored."""
     marks: dict[str, Mark]
     """By trajectory."""
+    groups: Sequence[Sequence[str]] = ()
+    """The trajectories that are marked; those that have one native id in a source together, since of these
+    one that is looked at alone would seem to stand in the place of the other."""
 
     @classmethod
     def read(cls, store: Store, places: Sequence[Path], before: Mapping[str, int] | None) -> OpenSessions:
@@ -52,21 +56,27 @@ class OpenSessions:
             rows = execute(connection, query, [ALERTS]).fetchall()
             marks = {key.removeprefix(ALERTS): Mark(**json.loads(value)) for key, value in rows}
             ids = {*marks, *(key for key, seq in now.items() if seq > seqs[key])}
-            query = f"SELECT id, source FROM trajectories WHERE id {AMONG} ORDER BY id"
-            sources = execute(connection, query, [texts(ids)]).fetchall()
+            query = (
+                f"SELECT list(id ORDER BY id), source FROM trajectories WHERE id {AMONG} "
+                "GROUP BY source, native_id ORDER BY source, native_id"
+            )
+            groups = execute(connection, query, [texts(ids)]).fetchall()
         roots = {read(place) for place in places for read in (os.path.abspath, os.path.realpath)}
         is_below = cache(partial(_is_below, roots=roots))
-        ids_below = [key for key, source in sources if is_below(source)]
-        marks = {key: marks.get(key, Mark(seqs.get(key, -1))) for key in ids_below}
-        return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks)
+        below = [group for group, source in groups if is_below(source)]
+        marks = {key: marks.get(key, Mark(seqs.get(key, -1))) for key in chain(*below)}
+        return cls(seqs | {key: mark.seq for key, mark in marks.items()}, marks, below)
 
     def trajectories(self, store: Store) -> Iterator[list[Trajectory]]:
         """Those that are marked, some at a time: a follower that was away for long may have left many."""
-        ids = list(self.marks)
-        for start in range(0, len(ids), BATCH):
-            with store.reading(synced=True) as connection:
-                some = store.load(connection, ids[start : start + BATCH])
-            yield some
+        ids: list[str] = []
+        for group in self.groups:
+            ids += group
+            if len(ids) >= BATCH or group is self.groups[-1]:
+                with store.reading(synced=True) as connection:
+                    some = store.load(connection, ids)
+                yield some
+                ids = []
 
 
 def last_seqs(store: Store) -> dict[str, int] | None:

@@ -100,6 +100,17 @@ def test_who_waits_is_told_of_however_many_sessions_a_follower_takes_up_at_a_tim
     assert alerts(coaudit, folder, 0) == [("unanswered", 0)] * 3
 
 
+def test_who_waits_in_sessions_with_one_id_is_told_of_however_many_are_taken_up_at_a_time(
+    coaudit: Coaudit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.marks.BATCH", 1)
+    chats = [{"id": "same", "messages": [{"role": "user", "content": f"Where is {n}?"}]} for n in range(3)]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "chats.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    assert alerts(coaudit, tmp_path / "logs", 60) == []
+    assert alerts(coaudit, tmp_path / "logs", 0) == [("unanswered", 0)] * 3
+
+
 async def test_a_mark_is_not_looked_at_again_until_its_session_is() -> None:
     """Each of many cost time at each look, ten times a second."""
     looks = []
