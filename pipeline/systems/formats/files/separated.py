@@ -24,6 +24,8 @@ HEAD = 64 * 1024
 """Characters that tell which character separates the cells."""
 SEEN = 1000
 """Different texts of a column that are not looked at again."""
+LONG = 100
+"""Characters from which on a text is not kept for that."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 """A number as JSON writes it; `007` is a name."""
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
@@ -172,7 +174,7 @@ class _Column:
         text = cell.strip()
         if text in self.seen:
             return
-        if len(self.seen) < SEEN:
+        if len(self.seen) < SEEN and len(text) < LONG:
             self.seen.add(text)
         if not text:
             self.any_gap = True

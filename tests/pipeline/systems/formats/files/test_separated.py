@@ -27,6 +27,19 @@ def test_a_table_takes_the_memory_of_a_few_rows(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 2
 
 
+def test_long_texts_below_an_empty_cell_take_the_memory_of_a_few(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("n,notes\n0,\n" + "".join(f"{n},{n} {'word ' * 4000}\n" for n in range(900)))
+    tracemalloc.start()
+    try:
+        number = sum(1 for _ in rows(path, None, (), as_written=False))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert number == 901
+    assert peak < path.stat().st_size / 10
+
+
 @pytest.mark.parametrize("late", [SEEN - 1, SEEN + 1, 3 * SEEN])
 def test_a_late_cell_tells_what_a_column_is(late: int, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
