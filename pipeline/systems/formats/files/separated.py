@@ -81,7 +81,14 @@ def _rows(table: _Table, outline: _Outline) -> Iterator[Row]:
         yield None, Quarantined(source=source, reason="no rows in it")
         return
     conversions = [column.conversion() for column in outline.columns]
-    for line, row in islice(table.rows(), 1 + outline.above, 1 + outline.count):
+    lines = table.rows()
+    if next(lines, (0, []))[1] != columns:
+        yield (
+            None,
+            Quarantined(source=source, reason="its columns have changed while it was read; read it again"),
+        )
+        return
+    for line, row in islice(lines, outline.above, outline.count):
         if len(row) == len(columns):
             values = [convert(cell) for convert, cell in zip(conversions, row, strict=True)]
             yield line, dict(zip(columns, values, strict=True))

@@ -121,3 +121,20 @@ def test_a_table_that_is_written_anew_between_the_two_readings_ends_no_reader(
     monkeypatch.setattr(separated, "_outline", outline_before_a_change)
     read = list(rows(path, None, (), as_written=False))
     assert isinstance(read[-1][1], Quarantined) and "not UTF-8" in read[-1][1].reason
+
+
+def test_rows_get_no_names_of_columns_that_have_changed_between_the_two_readings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("question,answer\nhow,so\n")
+    outline = separated._outline
+
+    def outline_before_a_change(*arguments: Any) -> Any:
+        result = outline(*arguments)
+        path.write_text("answer,question\nso,how\n")
+        return result
+
+    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    ((_, wrong),) = rows(path, None, (), as_written=False)
+    assert isinstance(wrong, Quarantined) and "columns have changed" in wrong.reason
