@@ -15,6 +15,9 @@ from ..systems.registry import SYSTEMS, system_of
 from .archives import is_packed
 from .look import looks_like
 
+ENDLESS = ("kmsg", "trace_pipe", "trace_pipe_raw")
+"""Files of the kernel that wait for more at their end."""
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -89,9 +92,11 @@ def _check_name(path: Path) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """OSError for a link to a file that the kernel makes up: to read it may wait for ever (/proc/kmsg)."""
-    if path.is_symlink() and path.is_file() and os.path.realpath(path).startswith("/proc/"):
-        raise OSError(EINVAL, "a link into /proc, where no logs are")
+    """OSError for a link to a file of the kernel's that has no end: who reads it waits for ever."""
+    if path.is_symlink() and path.is_file():
+        place = Path(os.path.realpath(path))
+        if place.name in ENDLESS and place.parts[1:2] in (("proc",), ("sys",)):
+            raise OSError(EINVAL, f"a link to {place}, which has no end")
 
 
 def unreadable_item(name: str, error: OSError) -> Quarantined:
