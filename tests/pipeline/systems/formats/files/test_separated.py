@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,18 @@ def test_long_texts_below_an_empty_cell_take_the_memory_of_a_few(tmp_path: Path)
     assert peak < path.stat().st_size / 10
 
 
+def between_readings(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Have something happen after the first reading of a table."""
+    outline = separated._outline
+
+    def outline_before_a_change(*arguments: Any) -> Any:
+        result = outline(*arguments)
+        change()
+        return result
+
+    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+
+
 @pytest.mark.parametrize("late", [SEEN - 1, SEEN + 1, 3 * SEEN])
 def test_a_late_cell_tells_what_a_column_is(late: int, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
@@ -55,14 +68,7 @@ def test_what_is_added_between_the_two_readings_waits_and_what_is_changed_is_a_t
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_text("a,b\n1,true\n2,false\n")
-    outline = separated._outline
-
-    def outline_before_a_change(*arguments: Any) -> Any:
-        result = outline(*arguments)
-        path.write_text("a,b\n1,true\nx,so\nlate,row\n")
-        return result
-
-    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    between_readings(monkeypatch, lambda: path.write_text("a,b\n1,true\nx,so\nlate,row\n"))
     read = list(rows(path, None, (), as_written=False))
     assert read == [(2, {"a": 1, "b": True}), (3, {"a": "x", "b": "so"})]
 
@@ -94,14 +100,7 @@ def test_a_table_in_whose_place_another_comes_between_the_two_readings_is_read_t
     path, newer = tmp_path / "log.csv", tmp_path / "newer.csv"
     path.write_text("question,answer\n" + "how,so\n" * 5000)
     newer.write_text("answer,question\n" + "so,how\n" * 5000)
-    outline = separated._outline
-
-    def outline_before_another(*arguments: Any) -> Any:
-        result = outline(*arguments)
-        newer.replace(path)
-        return result
-
-    monkeypatch.setattr(separated, "_outline", outline_before_another)
+    between_readings(monkeypatch, lambda: newer.replace(path))
     read = [value for _, value in rows(path, None, (), as_written=False)]
     assert read == [{"question": "how", "answer": "so"}] * 5000
 
@@ -111,14 +110,7 @@ def test_a_table_that_is_written_anew_between_the_two_readings_ends_no_reader(
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_text("a,b\n" + "1,2\n" * 20_000)
-    outline = separated._outline
-
-    def outline_before_a_change(*arguments: Any) -> Any:
-        result = outline(*arguments)
-        path.write_bytes(b"a,b\n" + b"1,2\n" * 10_000 + b"3,\xc3")
-        return result
-
-    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    between_readings(monkeypatch, lambda: path.write_bytes(b"a,b\n" + b"1,2\n" * 10_000 + b"3,\xc3"))
     read = list(rows(path, None, (), as_written=False))
     assert isinstance(read[-1][1], Quarantined) and "not UTF-8" in read[-1][1].reason
 
@@ -128,13 +120,6 @@ def test_rows_get_no_names_of_columns_that_have_changed_between_the_two_readings
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_text("question,answer\nhow,so\n")
-    outline = separated._outline
-
-    def outline_before_a_change(*arguments: Any) -> Any:
-        result = outline(*arguments)
-        path.write_text("answer,question\nso,how\n")
-        return result
-
-    monkeypatch.setattr(separated, "_outline", outline_before_a_change)
+    between_readings(monkeypatch, lambda: path.write_text("answer,question\nso,how\n"))
     ((_, wrong),) = rows(path, None, (), as_written=False)
     assert isinstance(wrong, Quarantined) and "columns have changed" in wrong.reason
