@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -101,13 +102,7 @@ def _keep_refused(store: Store, aside: Store) -> None:
         SELECT source, line, reason, read_from FROM quarantine
         WHERE starts_with(read_from, '/') AND reason <> ?
     """
-    try:
-        if not store.is_made:
-            return
-        with store.reading_any_version() as connection:
-            wrong = dictionaries(connection, query, [GONE])
-    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
-        return
+    wrong = _old_rows(store, query, GONE)
     with aside.writing() as connection:
         query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
         there = {path for (path,) in connection.execute(query).fetchall()}
@@ -116,16 +111,21 @@ def _keep_refused(store: Store, aside: Store) -> None:
 
 def _keep_marks(store: Store, aside: Store) -> None:
     """Take over how far a follower's alerts have got in the sessions that are there still."""
-    try:
-        if not store.is_made:
-            return
-        with store.reading_any_version() as connection:
-            marks = dictionaries(connection, "SELECT * FROM meta WHERE starts_with(key, ?)", [ALERTS])
-    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
-        return
+    marks = _old_rows(store, "SELECT * FROM meta WHERE starts_with(key, ?)", ALERTS)
     with aside.writing() as connection:
         ids = {key for (key,) in connection.execute("SELECT id FROM trajectories").fetchall()}
         insert(connection, "meta", [row for row in marks if row["key"].removeprefix(ALERTS) in ids])
+
+
+def _old_rows(store: Store, query: str, parameter: str) -> list[dict[str, Any]]:
+    """Rows of the old tables; none where there are no such tables."""
+    try:
+        if not store.is_made:
+            return []
+        with store.reading_any_version() as connection:
+            return dictionaries(connection, query, [parameter])
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return []
 
 
 def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:
